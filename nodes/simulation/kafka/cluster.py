@@ -29,7 +29,8 @@ from harness.model import BadInput, Observation
 from harness.model.faults.rpc import RpcRule, RuleCount
 from harness.model.hosts import Link
 from harness.model.quorum_states import State
-from nodes.kafka.configuration import SIMULATION_LOG
+from harness.model.systems import BOOTSTRAP_NODES
+from nodes.kafka.configuration import SIMULATION_LOG, bootstrap_nodes
 from nodes.observe.log_lines import VOTED_UNTIL_3_8, parse_text
 from nodes.simulation.cluster import Answer, NodeStatus, Observe, SimulationSpec, Violation
 from nodes.simulation.kafka import controller
@@ -430,13 +431,16 @@ def _check(driver: RaftDriver, spec: SimulationSpec, releases: Mapping[int, int]
         raise BadInput(f"change_version {later}: expected --switch {SIMULATION_LOG}={FILES}: {reason}")
     for node, properties in spec.switches.items():
         _check_properties(driver, releases.get(node, 0), properties)
+        if BOOTSTRAP_NODES in properties and spec.voters is None:
+            raise BadInput(f"{BOOTSTRAP_NODES}={properties[BOOTSTRAP_NODES]}: expected none in a static quorum")
+        bootstrap_nodes(properties, dict.fromkeys(range(1, spec.nodes + 1), 0))
 
 
 def _check_properties(driver: RaftDriver, release: int, properties: Mapping[str, str]) -> None:
     if (kind := properties.get(SIMULATION_LOG, MEMORY)) not in LOG_KINDS:
         raise BadInput(f"{SIMULATION_LOG}={kind}: expected {' or '.join(LOG_KINDS)}")
     of_log = (SIMULATION_LOG, SEGMENT_BYTES) if kind == FILES else (SIMULATION_LOG,)
-    known = (*driver.settings(release), *SNAPSHOT_SETTINGS, *of_log)
+    known = (*driver.settings(release), *SNAPSHOT_SETTINGS, BOOTSTRAP_NODES, *of_log)
     for name in properties:
         if name not in known:
             version = driver.releases[release]

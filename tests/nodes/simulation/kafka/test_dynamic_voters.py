@@ -7,6 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from harness.model import BadInput
 from harness.model.quorum_states import State
+from harness.model.systems import BOOTSTRAP_NODES
 from nodes.wire import codec
 
 pytestmark = pytest.mark.kafka
@@ -184,3 +185,40 @@ def test_a_voter_that_restarts_while_a_removed_leader_still_leads_exits(story, v
     assert [(each.invariant, each.node) for each in run.cluster.violations if each.invariant != "no-spin"] == [
         ("no-exception", restarted)
     ]
+
+
+@pytest.mark.parametrize("version", DYNAMIC)
+def test_a_voter_that_does_not_know_of_a_new_voter_exits_when_that_one_resigns(story, version):
+    """A leader that restarts begins as Resigned; its EndQuorumEpoch has no endpoints, nor has the voter's log."""
+    original = (1, 2, 3, 4)
+    run = story(version, nodes=5, voters=4, switches={node: {BOOTSTRAP_NODES: "1,2,3,4"} for node in original})
+    run.start()
+    leader = run.leader()
+    run.pass_ms(2_000)
+    absent = next(node for node in original if node != leader)
+    run.cluster.kill(absent)
+    assert run.ask(leader, add_voter(run, 5)).error_code is ErrorCode.none
+    while leader != 5:
+        assert run.cluster.now_ms < 200_000
+        run.cluster.kill(leader)
+        failed, leader = leader, run.leader()
+        run.start(failed)
+        run.pass_ms(2_000)
+    for node in {1, 2, 3, 4, 5} - {absent}:
+        run.cluster.kill(node)
+    run.start(absent)
+    run.pass_ms(500)
+    run.start(5)
+    run.pass_ms(500)
+    assert run.cluster.status(absent) is None
+    detail = [seen.detail for seen in run.seen if (seen.kind, seen.node) == ("exited", absent)][-1]
+    assert detail.startswith("java.lang.IllegalArgumentException: Unknown leader endpoints")
+
+
+@pytest.mark.parametrize(
+    ("voters", "nodes", "problem"),
+    [(3, "1,4", "expected numbers of controllers, among 1,2,3"), (None, "1", "expected none in a static quorum")],
+)
+def test_bootstrap_nodes_are_nodes_of_a_dynamic_quorum(story, voters, nodes, problem):
+    with pytest.raises(BadInput, match=f"{BOOTSTRAP_NODES}={nodes}: {problem}"):
+        story(voters=voters, switches={1: {BOOTSTRAP_NODES: nodes}})

@@ -44,6 +44,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 final class SimulatedNode implements Node {
     private static final String CLUSTER_ID = "c3BsaXRicmFpbi1zaW11bA";
@@ -51,6 +52,7 @@ final class SimulatedNode implements Node {
     private static final Uuid TOPIC_ID = new Uuid(0, 1);
     // Where the log and the quorum state are: in memory, as in Kafka's tests, or in files, as in a server.
     private static final String LOG = "splitbrain.simulation.log";
+    private static final String BOOTSTRAP_NODES = "splitbrain.bootstrap.nodes";
     private static final String IN_MEMORY = "memory";
     private static final int FETCH_WAIT_MS_MAX = 500;
     private static final int SHUTDOWN_TIMEOUT_MS = 5000;
@@ -252,14 +254,12 @@ final class SimulatedNode implements Node {
         queue = new NodeEnvironment.Queue();
         metrics = new Metrics(environment);
         CapturedLog lines = new CapturedLog(id, text -> simulation.reports.log(simulation.nowMs(), id, text));
-        List<InetSocketAddress> bootstrap = new ArrayList<>();
-        for (int node = 1; node <= simulation.nodeCount && simulation.isDynamic; node++) bootstrap.add(Release.address(node));
         Random random = new Random(simulation.seed * 1_000_003L + id * 1_009L + incarnation);
         try {
             disk.open();
             client = Release.client(Release.id(id), directory(id, diskGeneration), NodeEnvironment.SERDE,
                 environment.channel(), queue, disk.log(), NodeEnvironment.POOL, environment, environment.expirations(),
-                FETCH_WAIT_MS_MAX, true, CLUSTER_ID, bootstrap, Release.endpoints(id),
+                FETCH_WAIT_MS_MAX, true, CLUSTER_ID, bootstrapServers(), Release.endpoints(id),
                 Release.supportedKRaftVersions(), lines, random, config, disk.store(), metrics);
             Release.initialize(client, staticVoters, disk.store(), metrics, Release.noMetrics());
             client.register(environment.listener());
@@ -268,6 +268,16 @@ final class SimulatedNode implements Node {
             return;
         }
         drain();
+    }
+
+    /** All nodes, unless a property names some; none in a static quorum. */
+    private List<InetSocketAddress> bootstrapServers() {
+        if (!simulation.isDynamic) return List.of();
+        String named = properties.get(BOOTSTRAP_NODES);
+        IntStream nodes = named == null
+            ? IntStream.rangeClosed(1, simulation.nodeCount)
+            : Arrays.stream(named.split(",")).mapToInt(Integer::parseInt);
+        return nodes.mapToObj(Release::address).toList();
     }
 
     @Override
