@@ -1,8 +1,8 @@
 """How many operations a second the engine runs: interpret with a session that does nothing, recording included.
 
 The baseline is a bare loop that records the same invocations and completions; the ratio shows what generator, dispatch
-and asyncio cost. Both run in turns; the table has medians, also of the CPU time, on which other load has less effect.
-Uses no network.
+and asyncio cost. Both run in turns, and collect garbage as rarely as commands do; the table has medians, also of the
+CPU time, on which other load has less effect. Uses no network.
 
     .venv/bin/python benchmarks/bench_engine.py [OPERATIONS]
 """
@@ -10,6 +10,7 @@ Uses no network.
 from __future__ import annotations
 
 import asyncio
+import gc
 import statistics
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from harness.commands.main import GARBAGE_THRESHOLD
 from harness.engine.clock import RunClock
 from harness.engine.combinators import limit, mix
 from harness.engine.generator import from_function
@@ -83,6 +85,7 @@ def measure(run: Callable[[int, Path], None], count: int) -> tuple[float, float]
 
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
+    gc.set_threshold(GARBAGE_THRESHOLD)
     rounds = [[measure(run, count) for run in (bare_loop, engine)] for _ in range(ROUNDS)]
     rows = []
     for name, measured in zip(
