@@ -78,7 +78,7 @@ def filled(tmp_path, chunk, *arguments):
     )
     argv = ["sh", "-c", script, "fill", str(full), COMMAND, str(kept), chunk, *arguments]
     enclosed = enclose(argv, Privilege.detect())
-    result = subprocess.run(enclosed, capture_output=True, text=True, timeout=60, env=environment(), check=False)
+    result = subprocess.run(enclosed, capture_output=True, text=True, timeout=180, env=environment(), check=False)
     (run,) = runs(kept)
     return result, run
 
