@@ -5,7 +5,7 @@ Contains EX-15 and EX-16. The other defects are in kafka_defects.py.
 
 from __future__ import annotations
 
-from harness.model.conditions import ALL_FOLLOW_LEADER, BROKERS_LIVE, CAUGHT_UP, all_follow
+from harness.model.conditions import ALL_FOLLOW_LEADER, BROKERS_LIVE, CAUGHT_UP, all_follow, responds
 from harness.model.faults.membership import add_voter, await_membership
 from harness.model.scenario import Scenario, Side, on
 from harness.model.story import (
@@ -90,6 +90,7 @@ def _power_failure_after(*changed: Step) -> tuple[Step, ...]:
         mark("power failure: n3 returns first, and then n5"),
         *(kill(node) for node in ("n1", "n2", "n4", "n5")),
         start("n3"),
+        wait_until(responds(3)),
         start("n5"),
         sleep(seconds(6)),
         start(DOWN),
@@ -98,8 +99,8 @@ def _power_failure_after(*changed: Step) -> tuple[Step, ...]:
     )
 
 
-ORIGINAL_VOTERS = {3: {BOOTSTRAP_NODES: "1,2,4"}}
-"""n3 learns of n5 from n5 alone."""
+FROM_ORIGINAL_VOTERS = {3: {BOOTSTRAP_NODES: "1,2,4"}}
+"""n3 does not ask n5, whose answer would name its endpoints."""
 
 # n5 led when it failed, so it begins as Resigned and sends EndQuorumEpoch to all voters. The request names the leader,
 # but never its endpoints, and by its own log n3 knows no n5. Simulation found it.
@@ -112,10 +113,10 @@ EX_16 = Scenario(
     voters=4,
     layout="combined",
     story=_power_failure_after(mark("n3 is down while n5 is added and elected"), kill("n3"), *N5_IS_ADDED),
-    bad=Side(on(kafka="4.3.1"), node_switches=ORIGINAL_VOTERS, breaks=("server-exited",)),
+    bad=Side(on(kafka="4.3.1"), node_switches=FROM_ORIGINAL_VOTERS, breaks=("server-exited",)),
     good=Side(
         on(kafka="4.3.1"),
-        node_switches=ORIGINAL_VOTERS,
+        node_switches=FROM_ORIGINAL_VOTERS,
         story=_power_failure_after(*N5_IS_ADDED, mark("n3 knows n5 when it goes down"), kill("n3")),
     ),
 )
