@@ -52,7 +52,7 @@ def splitbrain_here(*arguments: Any) -> CommandResult:
     With the fixture `spark`, runs are judged on the session of all tests, which has compiled the checks. A process of
     its own compiles them again, which takes most of its time.
     """
-    with TemporaryFile("w+") as out, TemporaryFile("w+") as messages:
+    with TemporaryFile("w+", encoding="utf-8") as out, TemporaryFile("w+", encoding="utf-8") as messages:
         with redirect_stdout(out), redirect_stderr(messages):
             code = exit_code_of([str(argument) for argument in arguments])
         out.seek(0)

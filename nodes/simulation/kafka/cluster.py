@@ -404,7 +404,7 @@ def changed_node(
         raise BadInput(f"configure n{node} {SIMULATION_LOG}: expected a property that can change")
     properties = {**own, **switches}
     place = known.index(wanted)
-    _check_properties(driver, place, properties)
+    _check_properties(driver, spec, place, properties)
     return place, properties
 
 
@@ -430,13 +430,10 @@ def _check(driver: RaftDriver, spec: SimulationSpec, releases: Mapping[int, int]
         reason = "another release cannot open a log in memory"
         raise BadInput(f"change_version {later}: expected --switch {SIMULATION_LOG}={FILES}: {reason}")
     for node, properties in spec.switches.items():
-        _check_properties(driver, releases.get(node, 0), properties)
-        if BOOTSTRAP_NODES in properties and spec.voters is None:
-            raise BadInput(f"{BOOTSTRAP_NODES}={properties[BOOTSTRAP_NODES]}: expected none in a static quorum")
-        bootstrap_nodes(properties, dict.fromkeys(range(1, spec.nodes + 1), 0))
+        _check_properties(driver, spec, releases.get(node, 0), properties)
 
 
-def _check_properties(driver: RaftDriver, release: int, properties: Mapping[str, str]) -> None:
+def _check_properties(driver: RaftDriver, spec: SimulationSpec, release: int, properties: Mapping[str, str]) -> None:
     if (kind := properties.get(SIMULATION_LOG, MEMORY)) not in LOG_KINDS:
         raise BadInput(f"{SIMULATION_LOG}={kind}: expected {' or '.join(LOG_KINDS)}")
     of_log = (SIMULATION_LOG, SEGMENT_BYTES) if kind == FILES else (SIMULATION_LOG,)
@@ -445,6 +442,9 @@ def _check_properties(driver: RaftDriver, release: int, properties: Mapping[str,
         if name not in known:
             version = driver.releases[release]
             raise BadInput(f"--switch {name}: a simulation of Kafka {version} has only {', '.join(known)}")
+    if BOOTSTRAP_NODES in properties and spec.voters is None:
+        raise BadInput(f"{BOOTSTRAP_NODES}={properties[BOOTSTRAP_NODES]}: expected none in a static quorum")
+    bootstrap_nodes(properties, dict.fromkeys(range(1, spec.nodes + 1), 0))
 
 
 def _check_rules(rules: Sequence[RpcRule]) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import PIPE
 
@@ -14,6 +15,7 @@ import pytest
 from harness.commands.main import INTERRUPTED
 from harness.model.errors import EXIT_INVALID, EXIT_USAGE, EXIT_VALID
 from harness.planning.plan import Plan
+from harness.simulating import searching
 from harness.simulating.request import SimulationRequest
 from harness.simulating.searching import available_actions, request_of_run, screen, screen_all, search
 from results.run_verdict import read_verdict
@@ -128,6 +130,18 @@ def test_interrupted_search_prints_what_it_has(number: signal.Signals, tmp_path:
     assert command.returncode == INTERRUPTED, messages
     assert json.loads(out)["runs"] > 0
     assert "resource_tracker" not in messages
+
+
+@pytest.mark.parametrize(("timed", "sizes"), [(False, [1] * 30), (True, [25, 5])], ids=["untimed", "timed"])
+def test_search_reports_each_run_as_it_ends_unless_runs_are_timed(
+    timed: bool, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So Ctrl-C and --time-limit wait for one run; timed runs take a moment, and go to a driver together."""
+    batches: list[int] = []
+    monkeypatch.setattr(searching, "screen_all", lambda _request, seeds, _available: batches.append(len(seeds)) or [])
+    monkeypatch.setattr(searching, "processes", ThreadPoolExecutor)
+    assert list(search(SimulationRequest(seeds=30, seed=1, at_once=1, timed=timed), ())) == []
+    assert batches == sizes
 
 
 def test_search_simulates_each_seed_once_whatever_the_number_of_processes() -> None:

@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from harness.model import BadInput
+from harness.model.systems import BOOTSTRAP_NODES
 from nodes.kafka.configuration import SIMULATION_LOG
 from nodes.simulation.kafka.cluster import IN_FILES
 from nodes.simulation.schedule import voter_request
@@ -132,8 +133,9 @@ def test_node_is_configured_and_configured_back(story, switches):
         (IN_FILES, ({}, "4.1.0"), "change_version n1 kafka:4.1.0: expected a release that the run names: 4.3.1"),
         ({}, (IN_FILES, ""), f"configure n1 {SIMULATION_LOG}: expected a property that can change"),
         ({}, ({"no.such": "1"}, ""), "--switch no.such: a simulation of Kafka 4.3.1 has only controller."),
+        ({}, ({BOOTSTRAP_NODES: "1"}, ""), f"{BOOTSTRAP_NODES}=1: expected none in a static quorum"),
     ],
-    ids=["unnamed release", "kind of log", "unknown property"],
+    ids=["unnamed release", "kind of log", "unknown property", "bootstrap servers"],
 )
 def test_impossible_change_is_refused(story, switches, change, expected):
     run = story("4.3.1", switches=dict.fromkeys((1, 2, 3), switches))

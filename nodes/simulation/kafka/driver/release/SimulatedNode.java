@@ -276,7 +276,7 @@ final class SimulatedNode implements Node {
         String named = properties.get(BOOTSTRAP_NODES);
         IntStream nodes = named == null
             ? IntStream.rangeClosed(1, simulation.nodeCount)
-            : Arrays.stream(named.split(",")).mapToInt(Integer::parseInt);
+            : Arrays.stream(named.split(",")).map(String::strip).mapToInt(Integer::parseInt);
         return nodes.mapToObj(Release::address).toList();
     }
 
