@@ -1,12 +1,22 @@
-"""Defects of released Kafka that no issue reports: requests between voters that are sent twice, or lack a field.
+"""Defects of released Kafka that no issue reports: messages between nodes that are sent twice, or lack a field.
 
-Contains EX-15 and EX-16. The other defects are in kafka_defects.py.
+Contains EX-15 to EX-17. The other defects are in kafka_defects.py.
 """
 
 from __future__ import annotations
 
-from harness.model.conditions import ALL_FOLLOW_LEADER, BROKERS_LIVE, CAUGHT_UP, all_follow, responds
-from harness.model.faults.membership import add_voter, await_membership
+from harness.model.conditions import (
+    ALL_FOLLOW_LEADER,
+    BROKERS_LIVE,
+    CAUGHT_UP,
+    LEADER_KNOWN,
+    all_follow,
+    has_leaders_log,
+    is_follower,
+    is_leader,
+    responds,
+)
+from harness.model.faults.membership import add_voter, await_membership, remove_voter
 from harness.model.scenario import Scenario, Side, on
 from harness.model.story import (
     DOWN,
@@ -24,6 +34,7 @@ from harness.model.story import (
 )
 from harness.model.systems import BOOTSTRAP_NODES
 from harness.scenarios.kafka_defects import KIP_853, N1_LEADS
+from harness.scenarios.kip_996_elections import first_leader
 
 FETCH_TIMEOUT_SECONDS, REQUEST_TIMEOUT_SECONDS = 10, 3
 VOTER_SET_PERIOD_SECONDS = 3 * FETCH_TIMEOUT_SECONDS
@@ -121,4 +132,51 @@ EX_16 = Scenario(
     ),
 )
 
-SCENARIOS = (EX_15, EX_16)
+
+def _new_node(removes_the_leader: bool) -> tuple[Step, ...]:
+    """n1 leads, and may append its own removal; n1 and n2 fail, n2 returns, and n4 starts for the first time."""
+    return (
+        wait_until(is_leader(1)),
+        *(wait_until(is_follower(node)) for node in (2, 3)),
+        wait_until(has_leaders_log(2)),
+        mark("n3 goes down"),
+        kill("n3"),
+        *([remove_voter("n1", is_answered=False)] if removes_the_leader else []),
+        sleep(seconds(1)),
+        mark("n1 and n2 fail, and n2 returns"),
+        kill("n1"),
+        kill("n2"),
+        start("n2"),
+        wait_until(responds(2)),
+        mark("n4 starts for the first time"),
+        start("n4"),
+        sleep(seconds(6)),
+        mark("n1 and n3 return"),
+        start(DOWN),
+        heal(),
+        wait_until(LEADER_KNOWN),
+        wait_until(CAUGHT_UP),
+    )
+
+
+# By its log n2 votes with n3, and not with n1, whom its quorum-state names as the leader. So it has no endpoints of n1,
+# but names it in its answers. n4 has no voters yet in which it could look for them. Simulation found it.
+EX_17 = Scenario(
+    id="EX-17",
+    title="A new node exits when it asks a voter that has no endpoints of the leader that it names",
+    question="Does n4 start for the first time while n1, which was removing itself, is down?",
+    source=KIP_853 / "Fetch",
+    nodes=4,
+    voters=3,
+    layout="combined",
+    story=_new_node(removes_the_leader=True),
+    bad=Side(on(kafka="4.3.1"), node_switches=first_leader(1, nodes=4), breaks=("server-exited",)),
+    good=Side(
+        on(kafka="4.3.1"),
+        node_switches=first_leader(1, nodes=4),
+        story=_new_node(removes_the_leader=False),
+    ),
+    not_started=(4,),
+)
+
+SCENARIOS = (EX_15, EX_16, EX_17)

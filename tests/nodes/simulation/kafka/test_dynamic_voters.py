@@ -215,6 +215,29 @@ def test_a_voter_that_does_not_know_of_a_new_voter_exits_when_that_one_resigns(s
     assert detail.startswith("java.lang.IllegalArgumentException: Unknown leader endpoints")
 
 
+@pytest.mark.parametrize("removes_itself", [True, False])
+@pytest.mark.parametrize("version", DYNAMIC)
+def test_a_new_node_exits_when_a_voter_names_a_leader_without_endpoints(story, version, removes_itself):
+    """The voter has the set without the leader, whom its quorum-state names; a new node has no voter set at all."""
+    run = story(version, nodes=4, voters=3)
+    run.start(1, 2, 3)
+    leader = run.leader()
+    run.pass_ms(2_000)
+    returning, absent = (node for node in (1, 2, 3) if node != leader)
+    run.cluster.kill(absent)
+    if removes_itself:
+        run.cluster.call(leader, remove_voter(run, leader), lambda _response: None)
+        run.until(lambda: voters(run, returning) == sorted({returning, absent}))
+    run.cluster.kill(leader)
+    run.cluster.kill(returning)
+    run.start(returning)
+    run.start(4)
+    run.pass_ms(900)  # less than the shortest election timeout
+    assert (run.cluster.status(4) is None) is removes_itself
+    exits = [seen.detail for seen in run.seen if (seen.kind, seen.node) == ("exited", 4)]
+    assert all(each.startswith("java.lang.IllegalArgumentException: Unknown leader endpoints") for each in exits)
+
+
 @pytest.mark.parametrize(
     ("voters", "nodes", "problem"),
     [(3, "1,4", "expected numbers of controllers, among 1,2,3"), (None, "1", "expected none in a static quorum")],
