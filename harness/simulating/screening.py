@@ -22,11 +22,10 @@ from harness.model import NEMESIS, Op
 from harness.model.nemesis_ops import AWAIT
 from harness.planning.workloads import workload_of
 from harness.simulating.simulation import Outcome
-from nodes.simulation.schedule import NO_SPIN
+from nodes.simulation.schedule import NO_SPIN, NOT_COMMITTED, NOT_ELECTABLE
 
-STALE_READ = "stale-read"
+STALE_READ, NO_EXCEPTION, NO_RECOVERY = "stale-read", "no-exception", "no-recovery"
 REGISTER = "register"
-NO_EXCEPTION = "no-exception"
 """The check of registers whose reads are linearizable; a Kafka controller answers from its own image."""
 
 
@@ -53,16 +52,18 @@ def reason_to_store(outcome: Outcome) -> str | None:
     """Why a run does not pass, None if it does."""
     broken = [(violation.invariant, violation.message) for violation in outcome.violations]
     has_exits = any(each.kind == "exited" for each in outcome.observations)
-    recovered = not any(op.process == NEMESIS and op.f == AWAIT and op.error is not None for op in outcome.history)
-    if (reason := reason_of(broken, has_exits, recovered)) is not None:
+    waits = (op.error for op in outcome.history if op.process == NEMESIS and op.f == AWAIT)
+    unrecovered = next((_why(error) for error in waits if error is not None), None)
+    if (reason := reason_of(broken, has_exits, unrecovered)) is not None:
         return reason
     is_linearizable = REGISTER in workload_of(outcome.plan).checks
     return STALE_READ if is_linearizable and any(True for _ in stale_reads(outcome.history)) else None
 
 
-def reason_of(broken: Sequence[tuple[str, str]], has_exits: bool, recovered: bool) -> str | None:
+def reason_of(broken: Sequence[tuple[str, str]], has_exits: bool, unrecovered: str | None) -> str | None:
     """Why a run does not pass, by its broken invariants, the processes that ended with an exception, and its end.
 
+    unrecovered: why no leader has committed after the faults, "" if that is not known, None if one has.
     An exception is part of the reason, but for the numbers and values in its message: each is of a defect of its own.
     """
     for invariant, message in broken:
@@ -70,9 +71,14 @@ def reason_of(broken: Sequence[tuple[str, str]], has_exits: bool, recovered: boo
             return f"{invariant}: {_kind_of(message)}" if invariant == NO_EXCEPTION else invariant
     if has_exits:
         return "server-exited"
-    if not recovered:
-        return "no-recovery"
+    if unrecovered is not None:
+        return f"{NO_RECOVERY}: {unrecovered}" if unrecovered else NO_RECOVERY
     return NO_SPIN if broken else None
+
+
+def _why(error: str) -> str:
+    """What the wait of a timed run says of the quorum; a wait of another run says nothing of it."""
+    return next((why for why in (NOT_COMMITTED, NOT_ELECTABLE) if error.endswith(why)), "")
 
 
 def _kind_of(exception: str) -> str:

@@ -134,7 +134,7 @@ def _played(request: SimulationRequest, version: str, seeds: Collection[int], pl
     return [
         Screened(
             each.seed,
-            reason_of(played.broken, played.exits > 0, played.recovered),
+            reason_of(played.broken, played.exits > 0, played.unrecovered),
             played.digest,
             played.now_ms,
             played.calls,

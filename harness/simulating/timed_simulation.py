@@ -50,7 +50,7 @@ class TimedSimulation(Simulation):
         player = Player(self._cluster, plan.nodes, self._carried, self._called)
         self._observer.start()
         try:
-            recovered = await player.play(timed)
+            unrecovered = await player.play(timed)
         finally:
             await self._observer.stop()
         abandoned = list(self._open.values())
@@ -58,7 +58,7 @@ class TimedSimulation(Simulation):
             self._ended(op, op.info(UNANSWERED))
         awaited = {"condition": LEADER_KNOWN.to_json(), "within_seconds": schedule.RECOVERY_MS / 1000}
         self.record(Op("info", AWAIT, NEMESIS, value=awaited))
-        error = None if recovered else f"waiting until {LEADER_KNOWN}: none has committed"
+        error = None if unrecovered is None else f"waiting until {LEADER_KNOWN}: {unrecovered}"
         self.record(Op("info", AWAIT, NEMESIS, value=awaited, error=error))
         return Tally(**self._ends, abandoned=len(abandoned))
 

@@ -52,7 +52,7 @@ class NodeStatus:
 
     voters maps each voter to its log end offset as this node knows it, -1 if unknown; only a leader knows those of
     others. target are the voters that a reassignment will end with (KIP-642). has_committed: it leads and has committed
-    a record of its epoch.
+    a record of its epoch. last_epoch is the epoch of the log's last record. may_campaign: it may begin an election.
     """
 
     state: State
@@ -64,6 +64,25 @@ class NodeStatus:
     voters: Mapping[int, int] = field(default_factory=dict)
     has_committed: bool = False
     target: tuple[int, ...] = ()
+    last_epoch: int = 0
+    may_campaign: bool = False
+
+
+def electable(statuses: Mapping[int, NodeStatus]) -> list[int]:
+    """The nodes that could be elected if all were connected, by their logs alone.
+
+    statuses are those of the nodes that run. A candidate needs a majority of the voters that it knows, and no node
+    votes for one whose log is shorter than its own (Raft, section 5.4.1).
+    """
+
+    def votes_for(candidate: NodeStatus) -> int:
+        end = candidate.last_epoch, candidate.log_end_offset
+        voters = (statuses[voter] for voter in candidate.voters if voter in statuses)
+        return sum((voter.last_epoch, voter.log_end_offset) <= end for voter in voters)
+
+    return [
+        node for node, status in statuses.items() if status.may_campaign and votes_for(status) > len(status.voters) // 2
+    ]
 
 
 @dataclass(frozen=True, slots=True)

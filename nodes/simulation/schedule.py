@@ -14,19 +14,21 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from harness.model.faults.rpc import RpcRule
 from harness.model.hosts import Link
 from harness.model.quorum_states import State
-from nodes.simulation.cluster import Answer, SimulatedCluster, SimulationSpec
+from nodes.simulation.cluster import Answer, NodeStatus, SimulatedCluster, SimulationSpec, electable
 from nodes.wire import codec
 
 RECOVERY_MS: Final = 20_000
 """How long a run goes on, at most, until a leader has committed."""
 RECOVERY_STEP_MS: Final = 100
+NOT_COMMITTED, NOT_ELECTABLE = "none has committed", "no node can be elected"
+"""Why a run has not recovered. By their logs, no node gets a majority's votes; or one does, and still none has led."""
 CONTROLLER_PORT, VOTER_TIMEOUT_MS = 9093, 5_000
 NO_SPIN: Final = "no-spin"
 """The invariant whose violation does not end a run: a node that polls without a wait does what it has to."""
@@ -75,16 +77,21 @@ class Played:
     """What came of a schedule.
 
     broken are the invariants that were broken, each with its first message; exits counts processes that an exception
-    has ended; recovered says whether a leader committed in the end; answers counts those to the calls.
+    has ended; unrecovered says why no leader committed in the end, None if one did; answers counts those to the calls.
     """
 
     broken: Sequence[tuple[str, str]]
     exits: int
-    recovered: bool
+    unrecovered: str | None
     calls: int
     answers: int
     now_ms: int
     digest: str
+
+
+def why_unrecovered(statuses: Mapping[int, NodeStatus]) -> str:
+    """Why no leader has committed, by the nodes that run."""
+    return NOT_COMMITTED if electable(statuses) else NOT_ELECTABLE
 
 
 Carried = Callable[[Timed, Sequence[int]], None]
@@ -119,16 +126,19 @@ class Player:
         self._paused: set[int] = set()
         self._stopping: set[int] = set()
 
-    async def play(self, schedule: Schedule) -> bool:
-        """Carry it out. False if no leader has committed RECOVERY_MS after the end."""
+    async def play(self, schedule: Schedule) -> str | None:
+        """Carry it out. Returns why no leader has committed RECOVERY_MS after the end, None if one has."""
         for command in schedule.commands:
             await self._until(command.at_ms)
             if self._is_broken():
-                return True
+                return None
             self._act(command)
         if not self._is_broken():
             await self._until(schedule.end_ms)
-        return self._is_broken() or await self._recovers(schedule.end_ms)
+        if self._is_broken() or await self._recovers(schedule.end_ms):
+            return None
+        statuses = ((node, self._cluster.status(node)) for node in self._nodes)
+        return why_unrecovered({node: status for node, status in statuses if status is not None})
 
     async def _until(self, at_ms: int) -> None:
         while self._cluster.now_ms < at_ms:

@@ -257,7 +257,7 @@ class KafkaCluster:
         self._now_ms = self._sent_ms = reply["now"]
         self._next_ms = reply.get("next", NEVER_MS)
         for node, row in reply.get("status", {}).items():
-            self._statuses[int(node)] = None if row is None else _status(*row)
+            self._statuses[int(node)] = None if row is None else status_of(row)
         for report in reply["reports"]:
             self._receive(report)
         return reply.get("result")
@@ -336,6 +336,11 @@ def _response(call: _Call, result: str, value: str | None) -> Any:
     return None
 
 
+def status_of(row: Sequence[Any]) -> NodeStatus:
+    """A node's status as the driver sends it."""
+    return _status(*row)
+
+
 def _status(
     state: str,
     epoch: int,
@@ -344,6 +349,8 @@ def _status(
     high_watermark: int,
     log_end_offset: int,
     has_committed: bool,
+    last_epoch: int,
+    is_voter: bool,
     voters: Mapping[str, int],
 ) -> NodeStatus:
     return NodeStatus(
@@ -355,6 +362,8 @@ def _status(
         log_end_offset,
         {int(voter): end for voter, end in voters.items()},
         has_committed,
+        last_epoch=last_epoch,
+        may_campaign=is_voter,
     )
 
 

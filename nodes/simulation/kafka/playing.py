@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodes.simulation.cluster import SimulationSpec
-from nodes.simulation.kafka.cluster import changed_node, directory_id_of, request_arguments, specified
+from nodes.simulation.kafka.cluster import changed_node, directory_id_of, request_arguments, specified, status_of
 from nodes.simulation.kafka.driver_process import RaftDriver
 from nodes.simulation.schedule import (
     CHANGE_VERSION,
@@ -24,6 +24,7 @@ from nodes.simulation.schedule import (
     ScheduledRun,
     Timed,
     voter_request,
+    why_unrecovered,
 )
 
 
@@ -69,10 +70,12 @@ def _rule(rule: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _played(result: Mapping[str, Any]) -> Played:
+    rows = result.get("unrecovered")
+    statuses = None if rows is None else {int(node): status_of(row) for node, row in rows.items() if row is not None}
     return Played(
         broken=[(invariant, message) for invariant, message in result["broken"]],
         exits=result["exits"],
-        recovered=result["recovered"],
+        unrecovered=None if statuses is None else why_unrecovered(statuses),
         calls=result["calls"],
         answers=result["answers"],
         now_ms=result["now"],

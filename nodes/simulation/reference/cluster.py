@@ -120,8 +120,10 @@ class ReferenceCluster:
             return None
         state, log = core.state, core.log
         known = state.kind, state.epoch, state.leader_id, state.voted_id
+        own = log.last_epoch, core.voters.may_campaign
         if not isinstance(state, Leader):
-            return NodeStatus(*known, log.high_watermark, log.end_offset, dict.fromkeys(core.voters.ids, -1))
+            voters = dict.fromkeys(core.voters.ids, -1)
+            return NodeStatus(*known, log.high_watermark, log.end_offset, voters, False, (), *own)
         description = core.describe()
         return NodeStatus(
             *known,
@@ -130,6 +132,7 @@ class ReferenceCluster:
             {each.replica_id: each.end_offset for each in description.voters},
             description.high_watermark > state.start_offset,
             tuple(sorted(each.replica_id for each in description.target or ())),
+            *own,
         )
 
     def configure(self, node: int, switches: Mapping[str, str], version: str = "") -> None:

@@ -55,6 +55,10 @@ def outcome(**values: Any) -> Any:
         ({"observations": [Observation(1, 2, "process", "exited")]}, "server-exited"),
         ({"observations": [Observation(1, 2, "process", "stopped")]}, None),
         ({"history": [Op("info", AWAIT, -1, error="not so")]}, "no-recovery"),
+        (
+            {"history": [Op("info", AWAIT, -1, error="waiting until a leader is known: no node can be elected")]},
+            "no-recovery: no node can be elected",
+        ),
         ({"history": history(*read(0, 7))}, "stale-read"),
     ],
 )

@@ -5,7 +5,7 @@
 // the nodes whose status has changed), result (that of the last command that has one), or error.
 //
 //     [["start",1],["start",2],["advance",5000]]
-//     {"now":1203,"status":{"1":["Leader",1,1,1,-1,0,false,{"1":0,"2":-1}],…},"next":1205,"reports":[["log",…]]}
+//     {"now":1203,"status":{"1":["Leader",1,1,1,-1,0,false,0,true,{"1":0,"2":-1}],…},"next":1205,"reports":[["log",…]]}
 //
 // The arguments of the program are class paths, one for each release that nodes may run: directories and jars, or
 // DIRECTORY/* for its jars. Each release has a class loader of its own; nothing but the driver is shared.

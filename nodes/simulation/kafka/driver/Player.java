@@ -41,7 +41,8 @@ final class Player {
         }
         if (!isBroken()) simulation.advance(endMs);
         boolean recovered = isBroken() || recovers(endMs);
-        ObjectNode result = simulation.reports.counted().put("recovered", recovered);
+        ObjectNode result = simulation.reports.counted();
+        if (!recovered) result.set("unrecovered", simulation.changedStatuses());
         result.put("calls", calls).put("now", simulation.nowMs()).put("digest", simulation.reports.digest());
         return result;
     }

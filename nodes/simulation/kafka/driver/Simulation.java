@@ -156,12 +156,18 @@ public final class Simulation {
     ObjectNode reply() {
         ObjectNode reply = Reports.JSON.createObjectNode();
         reply.put("now", nowMs);
-        ObjectNode statuses = Reports.JSON.createObjectNode();
-        for (int id = 1; id <= nodeCount; id++) nodes[id].putChangedStatus(statuses);
+        ObjectNode statuses = changedStatuses();
         if (!statuses.isEmpty()) reply.set("status", statuses);
         if (!events.isEmpty()) reply.put("next", events.peek().atMs);
         reply.set("reports", reports.take());
         return reply;
+    }
+
+    /** The status of each node where it has changed since the last call. */
+    ObjectNode changedStatuses() {
+        ObjectNode statuses = Reports.JSON.createObjectNode();
+        for (int id = 1; id <= nodeCount; id++) nodes[id].putChangedStatus(statuses);
+        return statuses;
     }
 
     void close() {

@@ -391,6 +391,7 @@ final class Release {
 
     // Kafka's interface of a log.
     static final Class<?> LOG = MockLog.class.getInterfaces()[0];
+    private static final Method LAST_EPOCH = declared(LOG, "lastFetchedEpoch");
     private static final Method DELETE_BEFORE_SNAPSHOT = declared(LOG, "deleteBeforeSnapshot");
     private static final Method NEW_SNAPSHOT = HAS_DYNAMIC_VOTERS ? declared(LOG, "createNewSnapshotUnchecked") : null;
 
@@ -406,6 +407,11 @@ final class Release {
     @SuppressWarnings("unchecked")
     static Optional<SnapshotWriter<Long>> snapshot(KafkaRaftClient<Long> client, long endOffset, int epoch, long timeMs) {
         return (Optional<SnapshotWriter<Long>>) call(client, "createSnapshot", snapshotId(endOffset, epoch), timeMs);
+    }
+
+    /** The epoch of the log's last record. */
+    static int lastEpoch(Object log) {
+        return (int) invoke(LAST_EPOCH, log);
     }
 
     /** Delete what a snapshot covers, and earlier snapshots. */

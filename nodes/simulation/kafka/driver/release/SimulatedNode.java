@@ -635,7 +635,7 @@ final class SimulatedNode implements Node {
     }
 
     // What status shows, without the end offsets of others.
-    private record Known(EpochState state, int leader, long highWatermark, long endOffset, Object voters) { }
+    private record Known(EpochState state, int leader, long highWatermark, long endOffset, int lastEpoch, Object voters) { }
 
     @Override
     public void putChangedStatus(ObjectNode statuses) {
@@ -652,7 +652,8 @@ final class SimulatedNode implements Node {
         Object voters = state instanceof LeaderState<?> leader ? Release.endOffsets(leader)
             : simulation.isDynamic ? VoterSets.SUPPORT.held(client) : null;
         int leader = client.quorum().leaderId().orElse(-1);
-        return new Known(state, leader, client.highWatermark().orElse(-1), client.logEndOffset(), voters);
+        long offset = client.highWatermark().orElse(-1);
+        return new Known(state, leader, offset, client.logEndOffset(), Release.lastEpoch(disk.log()), voters);
     }
 
     private ArrayNode status(Known known) {
@@ -662,6 +663,7 @@ final class SimulatedNode implements Node {
         row.add(state.name()).add(state.epoch()).add(known.leader).add(Release.voted(state)).add(offset).add(known.endOffset);
         LeaderState<?> leader = state instanceof LeaderState<?> leading ? leading : null;
         row.add(leader != null && offset > leader.epochStartOffset());
+        row.add(known.lastEpoch).add(client.quorum().isVoter());
         ObjectNode voters = row.addObject();
         if (leader != null) ((Map<?, ?>) known.voters).forEach((voter, end) -> voters.put(voter.toString(), (Long) end));
         else for (int voter : voterIds()) voters.put(String.valueOf(voter), voter == id ? known.endOffset : -1);
