@@ -2,7 +2,8 @@
 
 Two runs of one plan have the same story, seed and settings; what their faults met depends on the machine. The first
 difference tells how far the second run took the same way. A simulated run can be played on real processes, where its
-story takes real seconds: what it found there depends on when messages arrive, so it may need several attempts.
+story takes real seconds, with the same leaders in turn (harness.replaying.staged): what it found there may still depend
+on when messages arrive, so it may need several attempts.
 
 Contains playing and comparing two runs. Does not contain sets of runs (harness.comparing).
 """
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -28,9 +29,12 @@ from harness.model import NEMESIS, BadInput, Op
 from harness.model.progress import OnEvent, Phase
 from harness.model.records.observation import Observation
 from harness.model.records.tables import HISTORY, OBSERVATIONS
+from harness.model.story import MARK
 from harness.planning.plan import Plan, request_of
 from harness.planning.preflight import preflight
+from harness.planning.story_steps import StoryStep
 from harness.recovery.heal import heal_before_a_run
+from harness.replaying.staged import staged, turns
 from harness.running.at_once import at_end_of_load
 from harness.running.controller_process import carry_out
 from harness.running.run import refuse_impossible
@@ -40,7 +44,7 @@ from results.reading.spans import state_spans
 from results.run_verdict import RunVerdict, read_verdict
 from results.store import RunDirectory
 
-LEADER: Final = "Leader"
+LEADER, IDLE = "Leader", "idle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ def replay(path: Path, store: Path, master: str | None, on_event: OnEvent, on_pr
         raise BadInput(f"{path}: expected a run; of a reproduction, one of its sides, e.g. {path}/bad-1")
     plan = Plan.read(before.plan)
     if on_processes:
-        plan = plan_for_processes(plan, path)
+        plan = plan_for_processes(plan, before)
     refuse_impossible(plan)
     preflight(plan.hosts)
     for line in heal_before_a_run(store):
@@ -96,28 +100,33 @@ def replay(path: Path, store: Path, master: str | None, on_event: OnEvent, on_pr
     if not before.verdict.exists():
         list(check_paths([before.path], master, lambda text: on_event(Phase(text))))
     earlier = read_verdict(before.verdict)
-    return Replay(
-        before, run, verdict, tuple(differences(before, run, earlier, verdict)), tuple(_measured(earlier, verdict))
-    )
+    events = [("leader", turns)] if on_processes else [("nemesis operation", _nemesis), ("leader", _leaders)]
+    differ = [each for what, of_run in events for each in _first(what, of_run(before), of_run(run))]
+    differ += differences(earlier, verdict)
+    return Replay(before, run, verdict, tuple(differ), tuple(_measured(earlier, verdict)))
 
 
-def plan_for_processes(plan: Plan, path: Path) -> Plan:
+def plan_for_processes(plan: Plan, run: RunDirectory) -> Plan:
     """A simulated run's plan on the default kind of host, with the disks that its story needs.
 
-    Raises BadInput for another kind of run; path is named.
+    The story of a timed run is that of harness.replaying.staged. If no finding concerns what clients read and wrote, it
+    starts the nodes, and there are no clients. Raises BadInput for another kind of run.
     """
     if not plugins.host_kind(plan.hosts).simulated:
-        raise BadInput(f"{path}: --on-processes: expected a simulated run, found one on {plan.hosts} hosts")
-    disk = disk_for([each.step() for each in plan.story])
-    return plan.model_copy(update={"hosts": Plan.model_fields["hosts"].default, "disk": disk, "timed": False})
+        raise BadInput(f"{run.path}: --on-processes: expected a simulated run, found one on {plan.hosts} hosts")
+    processes = {"hosts": Plan.model_fields["hosts"].default, "timed": False}
+    if not plan.timed:
+        return plan.model_copy(update={**processes, "disk": disk_for([each.step() for each in plan.story])})
+    needs_clients = run.verdict.exists() and any(each.key is not None for each in read_verdict(run.verdict).findings)
+    story = staged(run, starts_nodes=not needs_clients)
+    if not needs_clients:
+        processes |= {"workload": IDLE, "not_started": list(range(1, plan.nodes + 1))}
+    steps = [StoryStep.of(step) for step in story]
+    return plan.model_copy(update={**processes, "disk": disk_for(story), "story": steps})
 
 
-def differences(
-    before: RunDirectory, now: RunDirectory, earlier: RunVerdict, later: RunVerdict
-) -> Iterator[Difference]:
-    """In what the runs differ: the first fault and the first leader that are not the same, verdicts, findings."""
-    yield from _first("nemesis operation", _nemesis(before), _nemesis(now))
-    yield from _first("leader", _leaders(before), _leaders(now))
+def differences(earlier: RunVerdict, later: RunVerdict) -> Iterator[Difference]:
+    """In what two verdicts differ, and which findings only one of them has."""
     if earlier.verdict is not later.verdict:
         yield Difference("verdict", earlier.verdict.value, later.verdict.value)
     names = [list(dict.fromkeys(each.name for each in verdict.findings)) for verdict in (earlier, later)]
@@ -138,7 +147,8 @@ def _first(what: str, before: Sequence[str], now: Sequence[str]) -> Iterator[Dif
 def _nemesis(run: RunDirectory) -> list[str]:
     """The operations of the nemesis as they ended, with the nodes and links that they met."""
     history = read_table(run.history, HISTORY)
-    return [_words(op) for op in list(ops_of(history.filter(pc.equal(history["process"], NEMESIS))))[1::2]]
+    ops = [op for op in ops_of(history.filter(pc.equal(history["process"], NEMESIS))) if op.f != MARK]
+    return [_words(op) for op in ops[1::2]]
 
 
 def _words(op: Op) -> str:

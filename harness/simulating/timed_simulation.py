@@ -35,6 +35,7 @@ PROCESS_EVENTS: Final[Mapping[str, tuple[str, str]]] = {
 """What the observations say of a process after a command, and how it came to it."""
 WORDS: Final = {"start": "started", "stop": "stopped", "kill": "killed", "pause": "paused", "resume": "resumed"}
 UNANSWERED: Final = "no answer"
+FIRST_RELEASE: Final = "its first release"
 
 
 class TimedSimulation(Simulation):
@@ -114,7 +115,7 @@ def _as_op(command: Timed, nodes: Sequence[int], all_nodes: int) -> tuple[str, M
     if not nodes or name in schedule.CALLS or (name == schedule.START and command.at_ms == 0):
         return None
     if name == schedule.CHANGE_VERSION:
-        return name, {"nodes": list(nodes), "label": f"{names} runs {argument or 'its first release'}"}
+        return name, {"nodes": list(nodes), "label": f"{names} runs {argument or FIRST_RELEASE}"}
     if name == schedule.ISOLATE:
         links = [list(link) for node in nodes for link in links_of(node, argument, all_nodes)]
         return "cut", {"links": links, "label": f"{names} cut off ({argument})"}

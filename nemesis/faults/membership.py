@@ -21,9 +21,9 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from harness.model import PeerFailure
 from harness.model.faults.membership import (
@@ -32,6 +32,7 @@ from harness.model.faults.membership import (
     REMOVE_VOTER,
     Change,
     Election,
+    IsAnswered,
     Membership,
     MembershipView,
     Partition,
@@ -65,9 +66,21 @@ UNANSWERED_SECONDS = 15.0
 
 
 class ChangeVoter(OnNodes, ExpectedAnswer):
-    """Whose role changes, and whether the request is expected to be refused with an error, or not to be answered."""
+    """Whose role changes, and whether the request is expected to be refused with an error, or not to be answered.
+
+    is_answered is "any" if nothing is expected of the answer.
+    """
 
     refused: Refusal | None = None
+    is_answered: IsAnswered = True  # type: ignore[assignment]
+
+    @model_validator(mode="after")
+    def _expects_one_answer(self) -> Self:
+        if self.refused and self.is_answered == "any":
+            raise ValueError(
+                'refused: expected no error, since nothing is expected of the answer (is_answered = "any")'
+            )
+        return self
 
 
 class Reassign(Arguments):
@@ -133,26 +146,27 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
 
 
 async def _change_voter(context: NemesisContext, membership: Membership, f: str, resolved: Resolved) -> dict[str, Any]:
-    """Request one voter change, and compare its answer if a refusal or none is expected.
+    """Request one voter change, and compare its answer if a refusal or no answer is expected.
 
     Raises PeerFailure if success is expected and the request is refused, or if there is nothing to compare.
     """
     refused, is_answered = resolved["refused"], resolved["is_answered"]
     view = await _view(membership, with_partitions=False)
-    change = _voter(view, resolved["nodes"], f == ADD_VOTER, is_any_possible=refused is not None or not is_answered)
+    is_any_possible = refused is not None or is_answered is not True
+    change = _voter(view, resolved["nodes"], f == ADD_VOTER, is_any_possible)
     if change is None:
         return {"label": f"{f}: no node to change"}
     done = {"changes": [change.text], "nodes": [change.node], "name": change.text}
-    if refused is None and is_answered:
+    if refused is None and is_answered is True:
         await _request_again_if_timed_out(context, membership, change)
         return {**done, "label": change.text}
     request = _request(context, membership, [change])
-    if is_answered:
+    if is_answered is True:
         found, message = await answer_to(request)
     else:
         appended = partial(_without_change, membership, change)
         found, message = await answer_after(request, f"requesting that {change.text}", appended)
-    compared = compared_answer(refused, found)
+    compared = [] if is_answered == "any" else compared_answer(refused, found)
     return {**done, "message": message, "compared": compared, "label": f"{change.text}: {found}"}
 
 
@@ -368,7 +382,7 @@ def _moves(view: MembershipView, resolved: Resolved) -> Sequence[Change]:
 def _voter(view: MembershipView, nodes: Sequence[int], joins: bool, is_any_possible: bool) -> VoterChange | None:
     """The change of the first of these nodes that can join, or can leave with VOTERS_MIN voters or more remaining.
 
-    is_any_possible: of the first of these nodes, since the change is expected to be refused, or not to be answered.
+    is_any_possible: of the first of these nodes, since the change need not succeed.
     """
     if is_any_possible:
         can_change = nodes

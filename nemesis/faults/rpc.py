@@ -74,13 +74,15 @@ def undo(f: str, resolved: Resolved) -> UndoRecord:
 async def inject(context: NemesisContext, _f: str, resolved: Resolved) -> dict[str, Any]:
     """Replace all rules and verify that their links pass through the proxy; returns the rules and a label.
 
-    Raises PeerFailure if a link bypasses the proxy.
+    A connection over a link that is cut, in either direction, cannot be opened, so it is not verified. Raises
+    PeerFailure if a link bypasses the proxy.
     """
     rpcs = context.rpcs
     assert rpcs is not None
     rules = [RpcRule.from_json(rule) for rule in resolved["rules"]]
     _retire(context, await rpcs.replace(rules), rules)
-    ways = await rpcs.routes(links_of(rules, context.nodes))
+    closed = context.cut_links | {(b, a) for a, b in context.cut_links}
+    ways = await rpcs.routes(links_of(rules, context.nodes) - closed)
     bypassing = sorted(f"n{a}>n{b} {way}" for (a, b), way in ways.items() if way != "proxied")
     if bypassing:
         raise PeerFailure(

@@ -35,6 +35,9 @@ Refusal = Literal[
 ]
 """The errors with which Kafka refuses a voter change (KIP-853, AddRaftVoter and RemoveRaftVoter)."""
 
+IsAnswered = bool | Literal["any"]
+"""Whether a voter change is expected to be answered; "any": either is right."""
+
 
 class Refused(PeerFailure):
     """A request was answered with this error of Kafka, by its name in upper case."""
@@ -171,23 +174,27 @@ def reassign_partition(partition: str, replicas: Sequence[int]) -> Step:
     return Step("reassign_partition", {"partition": partition, "replicas": list(replicas)})
 
 
-def add_voter(who: Who, refused: Refusal | None = None, is_answered: bool = True) -> Step:
+def add_voter(who: Who, refused: Refusal | None = None, is_answered: IsAnswered = True) -> Step:
     """Make an observer a voter: of a role of several nodes, the first that is not one yet.
 
     refused is the error that is expected instead of success, for the first node of the role whatever it is. With
     is_answered=False the leader is expected to append the change and not to answer, because it cannot commit; the step
-    ends as soon as it has appended. What happens otherwise is a finding of the check `responses`.
+    ends as soon as it has appended. What happens otherwise is a finding of the check `responses`. With "any"
+    every answer to an appended change is right, and none, too.
     """
     return Step(ADD_VOTER, {"who": who, **_expected(refused, is_answered)})
 
 
-def remove_voter(who: Who, refused: Refusal | None = None, is_answered: bool = True) -> Step:
+def remove_voter(who: Who, refused: Refusal | None = None, is_answered: IsAnswered = True) -> Step:
     """Make a voter an observer: of a role of several nodes, the first that is one. For the rest see add_voter."""
     return Step(REMOVE_VOTER, {"who": who, **_expected(refused, is_answered)})
 
 
-def _expected(refused: Refusal | None, is_answered: bool) -> dict[str, str | bool]:
-    return {**({"refused": refused} if refused else {}), **({} if is_answered else {"is_answered": False})}
+def _expected(refused: Refusal | None, is_answered: IsAnswered) -> dict[str, str | bool]:
+    return {
+        **({"refused": refused} if refused else {}),
+        **({} if is_answered is True else {"is_answered": is_answered}),
+    }
 
 
 def elect(how: Election = "preferred", partition: str | None = None) -> Step:

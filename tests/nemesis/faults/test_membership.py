@@ -266,6 +266,16 @@ def test_a_change_that_is_appended_and_truncated_counts_as_not_carried_out(conte
     assert inject(context, await_membership(5))["label"] == "membership changes done: 0, without response or effect: 1"
 
 
+@pytest.mark.parametrize("has_majority", [True, False])
+def test_nothing_may_be_expected_of_the_answer(context, quorum, monkeypatch, has_majority):
+    monkeypatch.setattr(voter_answers, "ANSWER_SECONDS", 0.01)
+    quorum.has_majority = has_majority
+    quorum.now = replace(quorum.now, voters=(1, 2), observers=(3, 4))
+    done = inject(context, remove_voter("n2", is_answered="any"))
+    assert (done["changes"], done["compared"]) == (["n2 is no longer a voter"], [])
+    assert done["label"].endswith(": accepted" if has_majority else ": no answer")
+
+
 @pytest.mark.parametrize(("fails_with", "found"), [(None, "accepted"), (DUPLICATE, "DUPLICATE_VOTER")])
 def test_an_answer_where_none_is_expected_is_a_difference(context, quorum, fails_with, found):
     quorum.fails_with = fails_with
@@ -286,8 +296,10 @@ def test_a_change_that_is_neither_appended_nor_answered_is_a_failure(context, qu
     [
         ({"refused": "DUPLICATED"}, "DUPLICATE_VOTER"),
         ({"refused": "VOTER_NOT_FOUND", "is_answered": False}, "refused: expected no error, since no answer"),
+        ({"refused": "VOTER_NOT_FOUND", "is_answered": "any"}, "refused: expected no error, since nothing is expected"),
+        ({"is_answered": "maybe"}, "is_answered"),
     ],
-    ids=["unknown error", "an error and no answer"],
+    ids=["unknown error", "an error and no answer", "an error and any answer", "neither"],
 )
 def test_expectations_that_make_no_sense_are_refused(value, problem):
     with pytest.raises(ValueError, match=problem):

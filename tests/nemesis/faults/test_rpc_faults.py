@@ -135,6 +135,13 @@ def test_a_rule_without_sources_and_targets_is_verified_on_every_link(rpcs: Fake
     assert rpcs.probed == {(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)}
 
 
+def test_a_link_that_is_cut_is_not_verified(rpcs: FakeRpcs, context: NemesisContext) -> None:
+    """Nor is the opposite one: a connection needs both directions."""
+    context.cut_links = frozenset({(1, 2)})
+    inject(rpcs, context, NO_PRE_VOTE)
+    assert rpcs.probed == {(1, 3), (2, 3), (3, 1), (3, 2)}
+
+
 def test_a_rule_for_clients_is_verified_from_the_clients_network(rpcs: FakeRpcs, context: NemesisContext) -> None:
     inject(rpcs, context, RpcRule("end-txn", RpcMatch((Api.END_TXN,), sources=(CLIENTS,)), HOLD))
     assert rpcs.probed == {(0, 1), (0, 2), (0, 3)}

@@ -1,0 +1,341 @@
+"""The story of a simulated run for real processes: its faults on the nodes that they met, and its leaders in turn.
+
+    story = staged(run, starts_nodes=True)         # [Step("start", {"who": "n1"}), …]
+
+The story of a timed run names roles, and what it does depends on who wins an election and on what is appended in
+between. On processes another node might win, and a start takes seconds. So the story of the processes
+
+- names the nodes that a fault met in simulation, and leaves out what met none;
+- lets no node receive votes, by an RPC rule, but the next leader at its time, and makes that the leader if it fails;
+- waits for nodes that start, and for followers that had begun to follow;
+- requests the voter changes that the leader appended in simulation, and keeps the record of a change that was not
+  committed from the nodes that had not fetched it while that leader led.
+
+Contains the story. Does not contain how it is played (harness.replaying.replay).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+import pyarrow.compute as pc
+
+from harness.chunks import read_table
+from harness.model import NEMESIS, Observation, Op
+from harness.model.conditions import LEADER_KNOWN, is_follower, is_leader, is_unattached, responds
+from harness.model.faults.membership import ADD_VOTER, REMOVE_VOTER, add_voter, await_membership, remove_voter
+from harness.model.faults.rpc import DROP, INTERCEPT, Api, RpcMatch, RpcRule
+from harness.model.hosts import Link
+from harness.model.nemesis_ops import AWAIT, HEAL, SLEEP
+from harness.model.quorum_states import State
+from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS
+from harness.model.story import (
+    CHANGE_VERSION,
+    MARK,
+    STORY_BEGINS,
+    Step,
+    change_version,
+    cut_links,
+    heal,
+    heal_links,
+    lead,
+    sleep,
+    when,
+)
+from harness.planning.plan import Plan
+from harness.simulating.timed_simulation import FIRST_RELEASE
+from results.reading.rows import ops_of
+from results.reading.spans import state_spans
+from results.store import RunDirectory
+
+CUT, HEAL_LINKS, START = "cut", "heal_links", "start"
+ENDS: Final = ("kill", "stop", "lose_unsynced")
+ON_NODES: Final = (*ENDS, "pause", "resume")
+LED_MS: Final = 100
+"""A leader of a shorter time is not waited for, since it may be over before it is seen, but for the last one."""
+APPENDED_NS, COMMITTED_NS = 1_000_000_000, 2_000_000_000
+"""A voter change is in the log of the leader so long after its request, or is not appended; and committed."""
+PAUSE_MS: Final = 20
+"""Shorter pauses between two faults are left out: each takes longer on processes."""
+RECOVERY_SECONDS: Final = 20.0
+"""How long a leader is waited for in the end, as in simulation."""
+START_SECONDS, ELECTION_SECONDS, FOLLOW_SECONDS, LAST_SECONDS = 15.0, 5.0, 2.0, 3.0
+"""How long a start, an election and its followers are waited for; and how long the faults of a run last on that a
+broken invariant has ended in simulation."""
+NO_RULE = RpcRule("none", RpcMatch((Api.NOMINATE_VOTER,)), DROP, may_be_idle=True)
+"""Takes the place of rules that end: no node sends what it matches."""
+
+
+class Led(NamedTuple):
+    """A node that led for a while, and when others began to follow it. ends_itself: it resigned or exited."""
+
+    time_ms: float
+    end_ms: float
+    node: int
+    epoch: int | None
+    ends_itself: bool
+    followers: Sequence[tuple[float, int]]
+
+
+class Deposed(NamedTuple):
+    """A node that leads no longer."""
+
+    node: int
+
+
+def staged(run: RunDirectory, starts_nodes: bool) -> list[Step]:
+    """The story of a stored timed run for real processes.
+
+    starts_nodes: no node has started when the story begins. Otherwise there is a leader, and all follow it.
+    """
+    plan = Plan.read(run.plan)
+    history = read_table(run.history, HISTORY)
+    faults = list(ops_of(history.filter(pc.equal(history["process"], NEMESIS))))[1::2]
+    observed = [Observation(**row) for row in read_table(run.observations, OBSERVATIONS).to_pylist()]
+    batches = read_table(run.batches, BATCHES).to_pylist() if run.batches.exists() else []
+    stage = _Stage(plan, list(_leaders(observed)), VoterChanges(plan, observed, batches))
+    return list(_merged(_story(stage, [op for op in faults if op.f != AWAIT], starts_nodes)))
+
+
+def turns(run: RunDirectory) -> list[str]:
+    """The nodes that led for some time, in order, since the story of the run has begun."""
+    history = read_table(run.history, HISTORY)
+    ops = ops_of(history.filter(pc.equal(history["process"], NEMESIS)))
+    begin_ns = next((op.time_ns for op in ops if (op.f, op.value) == (MARK, STORY_BEGINS)), 0)
+    observed = [Observation(**row) for row in read_table(run.observations, OBSERVATIONS).to_pylist()]
+    return [f"n{led.node}" for led in _leaders(observed) if led.end_ms * 1e6 > begin_ns]
+
+
+def _story(stage: _Stage, faults: Sequence[Op], starts_nodes: bool) -> Iterator[Step]:
+    """The faults and the elections, in the order of their times."""
+    moments: list[tuple[float, Op | Led | Deposed]] = [(op.time_ns / 1e6, op) for op in faults]
+    moments += [(led.time_ms, led) for led in stage.leaders]
+    moments += [(led.end_ms, Deposed(led.node)) for led in stage.leaders]
+    moments.sort(key=_order)
+    times = [time_ms for time_ms, _ in moments]
+    yield from stage.begin(starts_nodes)
+    for (time_ms, moment), next_ms in zip(moments, [*times[1:], *times[-1:]], strict=True):
+        if isinstance(moment, Led):
+            yield from stage.elected(moment, next_ms)
+        elif isinstance(moment, Deposed):
+            yield from stage.deposed(moment.node)
+        elif not _is_part_of_power_failure(moment, faults):
+            yield from stage.fault(moment)
+        if next_ms - time_ms > PAUSE_MS:
+            yield sleep(round((next_ms - time_ms) / 1000, 3))
+    if not faults or faults[-1].f != HEAL:
+        yield sleep(LAST_SECONDS)
+    if any(op.f in (ADD_VOTER, REMOVE_VOTER) for op in faults):
+        yield await_membership(1.0, is_required=False)  # healing would wait longer
+    yield heal()
+    yield when(LEADER_KNOWN, RECOVERY_SECONDS)
+
+
+def _merged(story: Iterable[Step]) -> Iterator[Step]:
+    """The story with one sleep for several in a row."""
+    for is_sleep, grouped in groupby(story, lambda step: step.f == SLEEP):
+        steps = list(grouped)
+        yield from [sleep(round(sum(step.value for step in steps), 3))] if is_sleep else steps
+
+
+def _order(moment: tuple[float, Op | Led | Deposed]) -> tuple[float, int]:
+    """By time; links are healed before nodes start, which takes time on processes."""
+    time_ms, what = moment
+    return time_ms, (0 if what.f == HEAL else 1) if isinstance(what, Op) else 2
+
+
+def _is_part_of_power_failure(kill: Op, faults: Iterable[Op]) -> bool:
+    """Whether the same nodes lose what they had not synced at the same time: that step kills them, too."""
+    failures = (op for op in faults if (op.f, op.time_ns) == ("lose_unsynced", kill.time_ns))
+    return kill.f == "kill" and any(set(kill.value["nodes"]) <= set(op.value["nodes"]) for op in failures)
+
+
+def _leaders(observed: Sequence[Observation]) -> Iterator[Led]:
+    """The nodes that led for some time, in order."""
+    following: dict[int | None, list[tuple[float, int]]] = {}
+    for each in observed:
+        if each.kind == "transition" and each.state == State.FOLLOWER.value:
+            following.setdefault(each.epoch, []).append((each.time_ns / 1e6, each.node))
+    end_ns = max((each.time_ns for each in observed), default=0)
+    spans = state_spans(observed, end_ns)
+    ends = {(span.node, span.start_ns) for span in spans if span.state == State.RESIGNED.value}
+    ends |= {(each.node, each.time_ns) for each in observed if each.kind == "exited"}
+    for span in sorted(spans, key=lambda span: span.start_ns):
+        if span.state == State.LEADER.value and (span.end_ns - span.start_ns >= LED_MS * 1e6 or span.end_ns == end_ns):
+            ends_itself, followers = (span.node, span.end_ns) in ends, following.get(span.epoch, ())
+            yield Led(span.start_ns / 1e6, span.end_ns / 1e6, span.node, span.epoch, ends_itself, followers)
+
+
+class _Stage:
+    """The steps of faults and elections, by what is in effect so far."""
+
+    def __init__(self, plan: Plan, leaders: Sequence[Led], changes: VoterChanges) -> None:
+        self.leaders = leaders
+        self._plan, self._changes = plan, changes
+        self._all = frozenset(range(1, plan.nodes + 1))
+        self._up = set(self._all)
+        self._cut: set[Link] = set()
+        self._rules: Sequence[Mapping[str, Any]] = ()
+        self._votes: Sequence[Mapping[str, Any]] = ()
+        self._fetches: Sequence[Mapping[str, Any]] = ()
+
+    def begin(self, starts_nodes: bool) -> Iterator[Step]:
+        """What comes before the first moment: all nodes start, or there is a leader."""
+        if starts_nodes:
+            yield from self._no_votes(until=self.leaders[:1])
+            yield from self._started([Step(START, {"who": f"n{node}"}) for node in sorted(self._all)])
+        else:
+            yield from (lead(f"n{led.node}") for led in self.leaders[:1])
+
+    def fault(self, op: Op) -> Iterator[Step]:
+        """The steps of a fault, or of its end."""
+        value = op.value
+        if op.f == HEAL:  # the step of this name would wait for voter changes
+            yield from self._healed(self._cut)
+            yield from self._intercepted(())
+        elif op.f == CUT:
+            added = {(a, b) for a, b in value["links"]} - self._cut
+            self._cut |= added
+            yield from [cut_links(added)] if added else []
+        elif op.f == HEAL_LINKS:
+            yield from self._healed({(a, b) for a, b in value["links"]} & self._cut)
+        elif op.f == INTERCEPT:
+            yield from self._intercepted(value["rules"])
+        elif op.f == CHANGE_VERSION:
+            yield from self._changed(value["nodes"], value["label"])
+        elif op.f in (ADD_VOTER, REMOVE_VOTER):
+            yield from self._voter_change(op)
+        elif op.f == START:
+            yield from self._started(
+                [Step(START, {"who": f"n{node}"}) for node in value["nodes"] if node not in self._up]
+            )
+        else:
+            assert op.f in ON_NODES, op.f
+            self._up -= set(value["nodes"]) if op.f in ENDS else set()
+            f = "kill" if op.f == "stop" and len(value["nodes"]) > 1 else op.f  # a broker's stop needs a controller
+            yield from (Step(f, {"who": f"n{node}"}) for node in value["nodes"])
+
+    def _voter_change(self, op: Op) -> Iterator[Step]:
+        """The request, unless no leader appended it; before it, what keeps its record from the others."""
+        led = next((led for led in reversed(self.leaders) if led.time_ms * 1e6 <= op.time_ns), None)
+        change = None if led is None else self._changes.outcome_of(op, led)
+        if change is None:
+            return
+        (node,) = op.value["nodes"]
+        if not change.is_committed:
+            self._fetches = [_dropped("fetches of the others", Api.FETCH, self._all - change.fetched)]
+            yield self._rules_step()
+        yield (add_voter if op.f == ADD_VOTER else remove_voter)(f"n{node}", is_answered="any")
+
+    def elected(self, led: Led, until_ms: float) -> Iterator[Step]:
+        """Let this node be elected, wait for those that follow it by then, and end votes until the next election."""
+        later = [each for each in self.leaders if each.time_ms > led.time_ms]
+        self._fetches = []
+        self._votes = [_dropped(f"votes for others than n{led.node}", Api.VOTE, self._all - {led.node})]
+        yield self._rules_step()
+        yield when(is_leader(led.node), ELECTION_SECONDS)
+        yield lead(f"n{led.node}", is_required=False)
+        yield from self._no_votes(until=later)
+        for node in sorted({node for at_ms, node in led.followers if at_ms < until_ms} & self._up):
+            yield when(is_follower(node), FOLLOW_SECONDS)
+
+    def _no_votes(self, until: Sequence[Led]) -> Iterator[Step]:
+        """No node gets votes until the next election, if there is one."""
+        self._votes = [_dropped("all votes", Api.VOTE, ())] if until else []
+        yield self._rules_step()
+
+    def deposed(self, node: int) -> Iterator[Step]:
+        """Wait until this node leads no longer, if something keeps the others from what it appended, and end that."""
+        if self._fetches:
+            yield from [when(is_unattached(node), ELECTION_SECONDS)] if node in self._up else []
+            self._fetches = []
+            yield self._rules_step()
+
+    def _intercepted(self, rules: Sequence[Mapping[str, Any]]) -> Iterator[Step]:
+        before, self._rules = self._rules, rules
+        if before or rules:
+            yield self._rules_step()
+
+    def _rules_step(self) -> Step:
+        return Step(INTERCEPT, {"rules": [*self._votes, *self._fetches, *self._rules] or [NO_RULE.to_json()]})
+
+    def _healed(self, links: Iterable[Link]) -> Iterator[Step]:
+        healed = sorted(links)
+        self._cut -= set(healed)
+        yield from [heal_links(healed)] if healed else []
+
+    def _changed(self, nodes: Sequence[int], label: str) -> Iterator[Step]:
+        """label: `n1 runs 4.3.1`, or `n1 runs its first release` (harness.simulating.timed_simulation)."""
+        kind, version = self._plan.system.partition(":")[0], label.rpartition(" runs ")[2]
+        for node in nodes:
+            first = self._plan.node_systems.get(node, self._plan.system)
+            system = first if version == FIRST_RELEASE else f"{kind}:{version}"
+            yield from self._started([change_version(f"n{node}", system)])
+
+    def _started(self, steps: Sequence[Step]) -> Iterator[Step]:
+        """Start nodes, and wait until they respond."""
+        nodes = [int(step.value["who"].removeprefix("n")) for step in steps]
+        yield from steps
+        yield from (when(responds(node), START_SECONDS) for node in nodes)
+        self._up |= set(nodes)
+
+
+def _dropped(name: str, api: Api, sources: Iterable[int]) -> Mapping[str, Any]:
+    """A rule that drops these nodes' requests, as JSON."""
+    return RpcRule(name, RpcMatch((api,), "request", tuple(sorted(sources))), DROP, may_be_idle=True).to_json()
+
+
+class VoterChange(NamedTuple):
+    """A change that a leader appended: whether it was committed soon, and which nodes had fetched its record."""
+
+    is_committed: bool
+    fetched: frozenset[int]
+
+
+class VoterChanges:
+    """What came of the voter changes that were requested, by what leaders answered and by the logs at the end."""
+
+    def __init__(self, plan: Plan, observed: Iterable[Observation], batches: Iterable[Mapping[str, Any]]) -> None:
+        self._initial = frozenset(range(1, (plan.voters or plan.nodes) + 1))
+        self._claims = sorted((each for each in observed if each.kind == "claim"), key=lambda each: each.time_ns)
+        self._records = [
+            (each["leader_epoch"], each["base_offset"], frozenset(json.loads(each["voters"])))
+            for each in batches
+            if each["voters"]
+        ]
+
+    def outcome_of(self, op: Op, led: Led) -> VoterChange | None:
+        """What became of a request to a leader; None if it was not appended."""
+        (node,), joins = op.value["nodes"], op.f == ADD_VOTER
+        before = next((each for each in reversed(self._claims) if each.time_ns <= op.time_ns), None)
+        known, log_end = (
+            (self._initial, 0) if before is None else (frozenset(_ends(before)), before.log_end_offset or 0)
+        )
+        if (node in known) is joins:
+            return None
+        voters = known ^ {node}
+        later = [each for each in self._claims if each.time_ns > op.time_ns and frozenset(_ends(each)) == voters]
+        ends = [each.log_end_offset or 0 for each in later if each.time_ns < op.time_ns + APPENDED_NS]
+        ends += [
+            offset + 1
+            for epoch, offset, named in self._records
+            if (epoch, named) == (led.epoch, voters) and offset >= log_end
+        ]
+        if not ends:
+            return None
+        soon = [each for each in later if each.time_ns < op.time_ns + COMMITTED_NS]
+        ends_soon = (
+            led.ends_itself and led.end_ms * 1e6 < op.time_ns + APPENDED_NS
+        )  # by this change, and before a claim
+        is_committed = ends_soon or any((each.high_watermark or 0) >= min(ends) for each in soon)
+        same_leader = [each for each in later if (each.node, each.epoch) == (led.node, led.epoch)]
+        fetched = {voter for each in same_leader for voter, end in _ends(each).items() if end >= min(ends)}
+        return VoterChange(is_committed, frozenset({*fetched, led.node}))
+
+
+def _ends(claim: Observation) -> Mapping[int, int]:
+    """The voters that a leader names, and the ends of their logs as it knows them."""
+    return {int(voter): end for voter, end in json.loads(claim.detail or "{}").get("voters", {}).items()}
