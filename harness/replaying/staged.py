@@ -55,7 +55,7 @@ CUT, HEAL_LINKS, START = "cut", "heal_links", "start"
 ENDS: Final = ("kill", "stop", "lose_unsynced")
 ON_NODES: Final = (*ENDS, "pause", "resume")
 LED_MS: Final = 100
-"""A leader of a shorter time is not waited for, since it may be over before it is seen, but for the last one."""
+"""A leader of a shorter time that did not fail, and was not the last, is not waited for: it might not be seen."""
 APPENDED_NS, COMMITTED_NS = 1_000_000_000, 2_000_000_000
 """A voter change is in the log of the leader so long after its request, or is not appended; and committed."""
 PAUSE_MS: Final = 20
@@ -163,8 +163,11 @@ def _leaders(observed: Sequence[Observation]) -> Iterator[Led]:
     spans = state_spans(observed, end_ns)
     ends = {(span.node, span.start_ns) for span in spans if span.state == State.RESIGNED.value}
     ends |= {(each.node, each.time_ns) for each in observed if each.kind == "exited"}
+    failed = {(each.node, each.time_ns) for each in observed if each.kind == "stopped"}
     for span in sorted(spans, key=lambda span: span.start_ns):
-        if span.state == State.LEADER.value and (span.end_ns - span.start_ns >= LED_MS * 1e6 or span.end_ns == end_ns):
+        is_over = (span.node, span.end_ns) not in failed and span.end_ns < end_ns
+        is_short = is_over and span.end_ns - span.start_ns < LED_MS * 1e6
+        if span.state == State.LEADER.value and not is_short:
             ends_itself, followers = (span.node, span.end_ns) in ends, following.get(span.epoch, ())
             yield Led(span.start_ns / 1e6, span.end_ns / 1e6, span.node, span.epoch, ends_itself, followers)
 

@@ -68,10 +68,13 @@ def undo(f: str, resolved: Resolved) -> UndoRecord | None:
 async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
     """Act on each node; returns the nodes and a label for the report.
 
-    Raises PeerFailure if a process does not have the expected state afterwards.
+    Raises PeerFailure for the start of a node that is not down, and if a process does not have the expected state
+    afterwards.
     """
     action, nodes = ACTIONS[f], resolved["nodes"]
     for node in nodes:
+        if f == "start" and context.processes.state(node) != "gone":
+            raise PeerFailure(f"start n{node}: it is {context.processes.state(node)}, expected a node that is down")
         await action.act(context)(node)
         if context.processes.state(node) != action.expected:
             raise PeerFailure(f"{f} n{node}: it is {context.processes.state(node)}, expected {action.expected}")

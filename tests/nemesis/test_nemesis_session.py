@@ -131,6 +131,16 @@ def test_start_and_resume_have_no_undo_record(run, context, path):
     assert len(pending(path)) == 2
 
 
+def test_the_start_of_a_node_that_runs_is_an_error(run, context):
+    run(pause("n3"))
+    failed = [each for node in ("n1", "n3") for each in run(start(node))]
+    states = ((1, "running"), (3, "paused"))
+    assert [each.error for each in failed] == [
+        f"start n{node}: it is {state}, expected a node that is down" for node, state in states
+    ]
+    assert ("start", 1) not in context.processes.actions
+
+
 def test_a_condition_that_does_not_hold_in_time_is_an_error(run, known):
     known.clear()
     (failed,) = run(wait_until(LEADER_KNOWN, within=7))
