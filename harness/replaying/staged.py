@@ -8,6 +8,7 @@ between. On processes another node might win, and a start takes seconds. So the 
 - names the nodes that a fault met in simulation, and leaves out what met none;
 - lets no node receive votes, by an RPC rule, but the next leader at its time, and makes that the leader if it fails;
 - waits for nodes that start, and for followers that had begun to follow;
+- lets a node that exits soon after its start, because of an answer to its fetch, ask nobody but who gave that answer;
 - requests the voter changes that the leader appended in simulation, and keeps the record of a change that was not
   committed from the nodes that had not fetched it while that leader led.
 
@@ -17,6 +18,7 @@ Contains the story. Does not contain how it is played (harness.replaying.replay)
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
@@ -54,6 +56,9 @@ from results.store import RunDirectory
 CUT, HEAL_LINKS, START = "cut", "heal_links", "start"
 ENDS: Final = ("kill", "stop", "lose_unsynced")
 ON_NODES: Final = (*ENDS, "pause", "resume")
+ANSWERED: Final = re.compile(r"after a Fetch response from node (\d+)")
+SOON_NS: Final = 2_000_000_000
+"""An exit that follows a start so soon is one of the first fetches."""
 LED_MS: Final = 100
 """A leader of a shorter time that did not fail, and was not the last, is not waited for: it might not be seen."""
 APPENDED_NS, COMMITTED_NS = 1_000_000_000, 2_000_000_000
@@ -80,6 +85,14 @@ class Led(NamedTuple):
     followers: Sequence[tuple[float, int]]
 
 
+class Asked(NamedTuple):
+    """A node that exited soon after this start because of the answer to its fetch, and the node that answered."""
+
+    start_ns: int
+    node: int
+    answering: int
+
+
 class Deposed(NamedTuple):
     """A node that leads no longer."""
 
@@ -96,7 +109,7 @@ def staged(run: RunDirectory, starts_nodes: bool) -> list[Step]:
     faults = list(ops_of(history.filter(pc.equal(history["process"], NEMESIS))))[1::2]
     observed = [Observation(**row) for row in read_table(run.observations, OBSERVATIONS).to_pylist()]
     batches = read_table(run.batches, BATCHES).to_pylist() if run.batches.exists() else []
-    stage = _Stage(plan, list(_leaders(observed)), VoterChanges(plan, observed, batches))
+    stage = _Stage(plan, list(_leaders(observed)), VoterChanges(plan, observed, batches), list(_asked(observed)))
     return list(_merged(_story(stage, [op for op in faults if op.f != AWAIT], starts_nodes)))
 
 
@@ -172,11 +185,24 @@ def _leaders(observed: Sequence[Observation]) -> Iterator[Led]:
             yield Led(span.start_ns / 1e6, span.end_ns / 1e6, span.node, span.epoch, ends_itself, followers)
 
 
+def _asked(observed: Iterable[Observation]) -> Iterator[Asked]:
+    """The nodes that exited because of an answer, by the last start of each."""
+    starts: dict[int, int] = {}
+    for each in observed:
+        if each.kind == "started":
+            starts[each.node] = each.time_ns
+        found = ANSWERED.search(each.detail or "") if each.kind == "exited" else None
+        if found and each.node in starts and each.time_ns - starts[each.node] < SOON_NS:
+            yield Asked(starts[each.node], each.node, int(found[1]))
+
+
 class _Stage:
     """The steps of faults and elections, by what is in effect so far."""
 
-    def __init__(self, plan: Plan, leaders: Sequence[Led], changes: VoterChanges) -> None:
+    def __init__(self, plan: Plan, leaders: Sequence[Led], changes: VoterChanges, asked: Sequence[Asked]) -> None:
         self.leaders = leaders
+        self._asked = asked
+        self._first_fetches: Sequence[Mapping[str, Any]] = ()
         self._plan, self._changes = plan, changes
         self._all = frozenset(range(1, plan.nodes + 1))
         self._up = set(self._all)
@@ -189,6 +215,7 @@ class _Stage:
         """What comes before the first moment: all nodes start, or there is a leader."""
         if starts_nodes:
             yield from self._no_votes(until=self.leaders[:1])
+            yield from self._first_fetches_of(0)
             yield from self._started([Step(START, {"who": f"n{node}"}) for node in sorted(self._all)])
         else:
             yield from (lead(f"n{led.node}") for led in self.leaders[:1])
@@ -212,6 +239,7 @@ class _Stage:
         elif op.f in (ADD_VOTER, REMOVE_VOTER):
             yield from self._voter_change(op)
         elif op.f == START:
+            yield from self._first_fetches_of(op.time_ns)
             yield from self._started(
                 [Step(START, {"who": f"n{node}"}) for node in value["nodes"] if node not in self._up]
             )
@@ -228,8 +256,8 @@ class _Stage:
         if change is None:
             return
         (node,) = op.value["nodes"]
-        if not change.is_committed:
-            self._fetches = [_dropped("fetches of the others", Api.FETCH, self._all - change.fetched)]
+        if not change.is_committed and (others := self._all - change.fetched):
+            self._fetches = [_dropped("fetches of the others", Api.FETCH, others)]
             yield self._rules_step()
         yield (add_voter if op.f == ADD_VOTER else remove_voter)(f"n{node}", is_answered="any")
 
@@ -262,8 +290,18 @@ class _Stage:
         if before or rules:
             yield self._rules_step()
 
+    def _first_fetches_of(self, start_ns: int) -> Iterator[Step]:
+        """Nodes that start now and exit because of an answer ask no other node."""
+        asked = [each for each in self._asked if each.start_ns == start_ns]
+        self._first_fetches = [
+            _dropped(f"fetches of n{each.node}", Api.FETCH, {each.node}, self._all - {each.node, each.answering})
+            for each in asked
+        ]
+        yield from [self._rules_step()] if asked else []
+
     def _rules_step(self) -> Step:
-        return Step(INTERCEPT, {"rules": [*self._votes, *self._fetches, *self._rules] or [NO_RULE.to_json()]})
+        rules = [*self._votes, *self._fetches, *self._first_fetches, *self._rules]
+        return Step(INTERCEPT, {"rules": rules or [NO_RULE.to_json()]})
 
     def _healed(self, links: Iterable[Link]) -> Iterator[Step]:
         healed = sorted(links)
@@ -286,9 +324,10 @@ class _Stage:
         self._up |= set(nodes)
 
 
-def _dropped(name: str, api: Api, sources: Iterable[int]) -> Mapping[str, Any]:
+def _dropped(name: str, api: Api, sources: Iterable[int], targets: Iterable[int] = ()) -> Mapping[str, Any]:
     """A rule that drops these nodes' requests, as JSON."""
-    return RpcRule(name, RpcMatch((api,), "request", tuple(sorted(sources))), DROP, may_be_idle=True).to_json()
+    match = RpcMatch((api,), "request", tuple(sorted(sources)), tuple(sorted(targets)))
+    return RpcRule(name, match, DROP, may_be_idle=True).to_json()
 
 
 class VoterChange(NamedTuple):

@@ -165,3 +165,21 @@ def test_the_record_of_a_change_that_is_not_committed_stays_with_those_that_had_
     after = [rules_of(step) for step in story[at + 1 :] if step.f == INTERCEPT]
     assert all("fetches of the others" not in names for names in after)
     assert after
+
+
+@pytest.mark.kafka
+def test_a_node_that_exits_because_of_an_answer_asks_nobody_else(stored: Stored) -> None:
+    """EX-17: n4 starts for the first time, and a voter that has restarted names a leader without endpoints."""
+    quorum = {"nodes": 4, "voters": 3, "system": "kafka:3.9.1", "layout": "combined"}
+    leader = turns(stored(sleep(3), heal(), **quorum))[0]
+    returning, absent = sorted({"n1", "n2", "n3"} - {leader})
+    run = stored(
+        *(kill("n4"), lose_unsynced("n4"), sleep(3), kill(absent), remove_voter(leader), sleep(0.5)),
+        *(kill(leader), kill(returning), sleep(0.1), start(returning), start("n4"), sleep(1), heal()),
+        **quorum,
+    )
+    story = staged(run, starts_nodes=True)
+    at = next(number for number, step in reversed(list(enumerate(story))) if step == start("n4"))
+    (rule,) = (rule for rule in story[at - 1].value["rules"] if rule["name"] == "fetches of n4")
+    others = sorted({1, 2, 3} - {int(returning[1:])})
+    assert rule["match"] == {"api_keys": [Api.FETCH], "sources": [4], "targets": others}

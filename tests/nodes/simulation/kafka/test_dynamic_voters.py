@@ -236,6 +236,7 @@ def test_a_new_node_exits_when_a_voter_names_a_leader_without_endpoints(story, v
     assert (run.cluster.status(4) is None) is removes_itself
     exits = [seen.detail for seen in run.seen if (seen.kind, seen.node) == ("exited", 4)]
     assert all(each.startswith("java.lang.IllegalArgumentException: Unknown leader endpoints") for each in exits)
+    assert all(each.endswith(f", after a Fetch response from node {returning}") for each in exits)
 
 
 @pytest.mark.parametrize(

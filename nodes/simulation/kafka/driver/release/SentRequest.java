@@ -2,6 +2,7 @@
 package org.apache.kafka.raft;
 
 import org.apache.kafka.common.errors.UnsupportedVersionException;
+import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
 import splitbrain.simulation.Request;
 
@@ -44,6 +45,7 @@ final class SentRequest implements Request {
 
     @Override
     public void answered(ByteBuffer response, short version) {
+        sender.handles(ApiKeys.forId(apiKey()).name + " response from node " + Release.destination(request));
         complete(Wire.decoded(apiKey(), response, false, version));
     }
 

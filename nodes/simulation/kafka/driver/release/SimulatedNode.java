@@ -70,6 +70,9 @@ final class SimulatedNode implements Node {
     private final Object config;
     private final int requestTimeoutMs;
     private final NodeEnvironment environment;
+    // The last response, in words, and when it came.
+    private String handled;
+    private long handledMs;
     private final LogMirror mirror = new LogMirror();
 
     private Disk disk;
@@ -247,6 +250,7 @@ final class SimulatedNode implements Node {
         highWatermark = -1;
         activeEpoch = -1;
         knownLeader = -1;
+        handled = null;
         image.clear();
         bytesSinceSnapshot = 0;
         logBytes = 0;
@@ -337,10 +341,17 @@ final class SimulatedNode implements Node {
         simulation.invariants.losesDisk(id);
     }
 
+    /** The node is about to handle a response, in its next polls at the same time. */
+    void handles(String response) {
+        handled = response;
+        handledMs = simulation.nowMs();
+    }
+
     /** The process ends with an exception. */
     void exit(Throwable error) {
         String detail = simulation.withoutDirectory(error.toString()) + " in " + Arrays.stream(error.getStackTrace()).limit(FRAMES)
             .map(frame -> frame.getFileName() + ":" + frame.getLineNumber()).collect(Collectors.joining(" < "));
+        if (handled != null && handledMs == simulation.nowMs()) detail += ", after a " + handled;
         end();
         simulation.reports.exited(simulation.nowMs(), id, detail);
         simulation.invariants.throwsException(id, detail);
