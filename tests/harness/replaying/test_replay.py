@@ -8,11 +8,10 @@ import pytest
 
 from harness.model.errors import EXIT_USAGE
 from harness.model.faults.disks import lose_unsynced
-from harness.model.story import ALL, DOWN, LEADER, Step, cut, heal, kill, sleep, start
+from harness.model.story import ALL, LEADER, Step, cut, heal
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
 from harness.replaying.replay import plan_for_processes
-from harness.replaying.shrunk import toml_of
 from results.store import RunDirectory
 from tests.support.command import json_lines, splitbrain
 from tests.support.stored_runs import judged_run, passed_verdict, register_plan
@@ -45,25 +44,3 @@ def test_simulated_run_is_played_on_processes(tmp_path: Path) -> None:
     plans = [Plan.read(Path(replayed[name]) / "plan.json") for name in ("before", "now")]
     assert [plan.hosts for plan in plans] == ["simulation", "netns"]
     assert plans[0].story == plans[1].story
-
-
-@pytest.mark.slow
-@pytest.mark.netns
-@pytest.mark.spark
-def test_timed_run_shows_on_processes_what_it_showed_in_simulation(tmp_path: Path) -> None:
-    """Nodes that keep their vote in later epochs: the leader that is killed is never replaced."""
-    steps = (sleep(2), kill(LEADER), sleep(1), start(DOWN), sleep(1), heal())
-    story = [StoryStep.of(step) for step in steps]
-    mutant = {"reference.mutant": "vote-kept-in-next-epoch"}
-    timed = {"hosts": "simulation", "timed": True, "rate": 2.0, "switch": mutant, "disk": "directory"}
-    plan = tmp_path / "plan.toml"
-    plan.write_text(toml_of(register_plan(story=story, **timed)))
-    first = splitbrain("run", "--plan", plan, "--store", tmp_path)
-    assert "no-leader-elected" in first.out, first
-    (replayed,) = json_lines(splitbrain("replay", "latest", "--on-processes", "--store", tmp_path, "--json"))
-    assert replayed["verdict"] == "invalid"
-    assert not any(
-        each["what"] == "finding" and each["before"] == "no-leader-elected" for each in replayed["differences"]
-    )
-    now = Plan.read(Path(replayed["now"]) / "plan.json")
-    assert (now.workload, now.not_started, now.timed) == ("idle", [1, 2, 3], False)
