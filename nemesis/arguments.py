@@ -60,8 +60,8 @@ class ExpectedAnswer(Arguments):
 
     @model_validator(mode="after")
     def _expects_one_outcome(self) -> Self:
-        if self.refused and not self.is_answered:
-            raise ValueError("refused: expected no error, since no answer is expected (is_answered)")
+        if self.refused and self.is_answered is not True:
+            raise ValueError("refused: expected no error, since is_answered expects no answer, or nothing of it")
         return self
 
 

@@ -2,7 +2,7 @@
 
 Two runs of one plan have the same story, seed and settings; what their faults met depends on the machine. The first
 difference tells how far the second run took the same way. A simulated run can be played on real processes, where its
-story takes real seconds, with the same leaders in turn (harness.replaying.staged): what it found there may still depend
+story takes real seconds, with the same leaders in turn (process_story): what it found there may still depend
 on when messages arrive, so it may need several attempts.
 
 Contains playing and comparing two runs. Does not contain sets of runs (harness.comparing).
@@ -16,8 +16,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
-
 from harness import plugins
 from harness.chunks import read_table
 from harness.exploration.drawing import disk_for
@@ -25,21 +23,21 @@ from harness.exploration.explore import begin_run
 from harness.judging.runs import judge_run
 from harness.judging.spark import SparkLater
 from harness.judging.stored import check_paths
-from harness.model import NEMESIS, BadInput, Op
+from harness.model import BadInput, Op
 from harness.model.progress import OnEvent, Phase
-from harness.model.records.observation import Observation
 from harness.model.records.tables import HISTORY, OBSERVATIONS
 from harness.model.story import MARK
 from harness.planning.plan import Plan, request_of
 from harness.planning.preflight import preflight
 from harness.planning.story_steps import StoryStep
 from harness.recovery.heal import heal_before_a_run
-from harness.replaying.staged import staged, turns
+from harness.replaying.leaderships import leaders_in_turn
+from harness.replaying.process_story import process_story
 from harness.running.at_once import at_end_of_load
 from harness.running.controller_process import carry_out
 from harness.running.run import refuse_impossible
 from results.quantities import shown_quantities
-from results.reading.rows import ops_of
+from results.reading.rows import nemesis_ops_of, observations_of
 from results.reading.spans import state_spans
 from results.run_verdict import RunVerdict, read_verdict
 from results.store import RunDirectory
@@ -100,7 +98,7 @@ def replay(path: Path, store: Path, master: str | None, on_event: OnEvent, on_pr
     if not before.verdict.exists():
         list(check_paths([before.path], master, lambda text: on_event(Phase(text))))
     earlier = read_verdict(before.verdict)
-    events = [("leader", turns)] if on_processes else [("nemesis operation", _nemesis), ("leader", _leaders)]
+    events = [("leader", leaders_in_turn)] if on_processes else [("nemesis operation", _nemesis), ("leader", _leaders)]
     differ = [each for what, of_run in events for each in _first(what, of_run(before), of_run(run))]
     differ += differences(earlier, verdict)
     return Replay(before, run, verdict, tuple(differ), tuple(_measured(earlier, verdict)))
@@ -109,7 +107,7 @@ def replay(path: Path, store: Path, master: str | None, on_event: OnEvent, on_pr
 def plan_for_processes(plan: Plan, run: RunDirectory) -> Plan:
     """A simulated run's plan on the default kind of host, with the disks that its story needs.
 
-    The story of a timed run is that of harness.replaying.staged. If no finding concerns what clients read and wrote, it
+    The story of a timed run is that of process_story. If no finding concerns what clients read and wrote, it
     starts the nodes, and there are no clients. Raises BadInput for another kind of run.
     """
     if not plugins.host_kind(plan.hosts).simulated:
@@ -118,7 +116,7 @@ def plan_for_processes(plan: Plan, run: RunDirectory) -> Plan:
     if not plan.timed:
         return plan.model_copy(update={**processes, "disk": disk_for([each.step() for each in plan.story])})
     needs_clients = run.verdict.exists() and any(each.key is not None for each in read_verdict(run.verdict).findings)
-    story = staged(run, starts_nodes=not needs_clients)
+    story = process_story(run, starts_nodes=not needs_clients)
     if not needs_clients:
         processes |= {"workload": IDLE, "not_started": list(range(1, plan.nodes + 1))}
     steps = [StoryStep.of(step) for step in story]
@@ -146,8 +144,7 @@ def _first(what: str, before: Sequence[str], now: Sequence[str]) -> Iterator[Dif
 
 def _nemesis(run: RunDirectory) -> list[str]:
     """The operations of the nemesis as they ended, with the nodes and links that they met."""
-    history = read_table(run.history, HISTORY)
-    ops = [op for op in ops_of(history.filter(pc.equal(history["process"], NEMESIS))) if op.f != MARK]
+    ops = [op for op in nemesis_ops_of(read_table(run.history, HISTORY)) if op.f != MARK]
     return [_words(op) for op in ops[1::2]]
 
 
@@ -158,7 +155,7 @@ def _words(op: Op) -> str:
 
 def _leaders(run: RunDirectory) -> list[str]:
     """The leaders in order, each with its epoch."""
-    observed = [Observation(**row) for row in read_table(run.observations, OBSERVATIONS).to_pylist()]
+    observed = observations_of(read_table(run.observations, OBSERVATIONS))
     spans = state_spans(observed, max((each.time_ns for each in observed), default=0))
     led = sorted((span.start_ns, span.node, span.epoch) for span in spans if span.state == LEADER)
     return list(dict.fromkeys(f"n{node} in epoch {epoch}" for _, node, epoch in led))

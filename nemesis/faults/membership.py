@@ -21,9 +21,9 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from harness.model import PeerFailure
 from harness.model.faults.membership import (
@@ -73,14 +73,6 @@ class ChangeVoter(OnNodes, ExpectedAnswer):
 
     refused: Refusal | None = None
     is_answered: IsAnswered = True  # type: ignore[assignment]
-
-    @model_validator(mode="after")
-    def _expects_one_answer(self) -> Self:
-        if self.refused and self.is_answered == "any":
-            raise ValueError(
-                'refused: expected no error, since nothing is expected of the answer (is_answered = "any")'
-            )
-        return self
 
 
 class Reassign(Arguments):

@@ -1,4 +1,4 @@
-"""Conversion of rows of the history table to operations."""
+"""Conversion of the rows of stored tables to operations and observations."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from harness.model import NEMESIS, Op
+from harness.model import NEMESIS, Observation, Op
 from harness.model.stored_names import current_arguments, current_op
 
 
@@ -19,3 +20,13 @@ def ops_of(rows: pa.Table) -> Iterator[Op]:
             row |= {"f": current_op(row["f"])}
             value = current_arguments(value)
         yield Op(**row | {"value": value})
+
+
+def nemesis_ops_of(history: pa.Table) -> Iterator[Op]:
+    """The rows of the nemesis in a history: two of each operation, and one of each mark."""
+    return ops_of(history.filter(pc.equal(history["process"], NEMESIS)))
+
+
+def observations_of(rows: pa.Table) -> list[Observation]:
+    """Each row of the table of observations."""
+    return [Observation(**row) for row in rows.to_pylist()]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.chunks import read_table
-from harness.model import NEMESIS, BadInput, Finding, Observation, Op
+from harness.model import NEMESIS, BadInput, Finding, Op
 from harness.model.nemesis_ops import NemesisOps
 from harness.model.records.fault_intervals import fault_intervals
 from harness.model.records.tables import HISTORY, OBSERVATIONS, RPCS
@@ -19,7 +19,7 @@ from results.kinds import kinds_of
 from results.reading.findings import Show, indexes_around, shown_kind
 from results.reading.load import latencies_of, load_by_second, quantiles_over_time, thinned
 from results.reading.messages import counted_messages, relevant_rows, shown_messages
-from results.reading.rows import ops_of
+from results.reading.rows import observations_of, ops_of
 from results.reading.spans import epoch_steps, state_spans
 from results.reading.witnesses import evidence_of, operations_shown
 from results.run_verdict import RunVerdict
@@ -31,7 +31,7 @@ def read_side(
 ) -> SideData:
     """The run, with its verdict, as a side of a report. Raises BadInput if one of its tables cannot be read."""
     history = read_table(run.history, HISTORY)
-    observations = [Observation(**row) for row in read_table(run.observations, OBSERVATIONS).to_pylist()]
+    observations = observations_of(read_table(run.observations, OBSERVATIONS))
     end_ns = max(_last_ns(history), max((each.time_ns for each in observations), default=0))
     nemesis_ops = history.filter(pc.equal(history["process"], NEMESIS))
     rpcs = read_table(run.rpcs, RPCS)

@@ -179,8 +179,8 @@ def add_voter(who: Who, refused: Refusal | None = None, is_answered: IsAnswered 
 
     refused is the error that is expected instead of success, for the first node of the role whatever it is. With
     is_answered=False the leader is expected to append the change and not to answer, because it cannot commit; the step
-    ends as soon as it has appended. What happens otherwise is a finding of the check `responses`. With "any"
-    every answer to an appended change is right, and none, too.
+    ends as soon as it has appended. What happens otherwise is a finding of the check `responses`. With
+    is_answered="any" the step ends so, too, and every answer is right.
     """
     return Step(ADD_VOTER, {"who": who, **_expected(refused, is_answered)})
 

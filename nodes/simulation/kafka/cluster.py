@@ -257,7 +257,7 @@ class KafkaCluster:
         self._now_ms = self._sent_ms = reply["now"]
         self._next_ms = reply.get("next", NEVER_MS)
         for node, row in reply.get("status", {}).items():
-            self._statuses[int(node)] = None if row is None else status_of(row)
+            self._statuses[int(node)] = None if row is None else status_of(*row)
         for report in reply["reports"]:
             self._receive(report)
         return reply.get("result")
@@ -336,12 +336,7 @@ def _response(call: _Call, result: str, value: str | None) -> Any:
     return None
 
 
-def status_of(row: Sequence[Any]) -> NodeStatus:
-    """A node's status as the driver sends it."""
-    return _status(*row)
-
-
-def _status(
+def status_of(
     state: str,
     epoch: int,
     leader: int,
@@ -353,6 +348,7 @@ def _status(
     is_voter: bool,
     voters: Mapping[str, int],
 ) -> NodeStatus:
+    """A node's status, of what the driver sends, in its order."""
     return NodeStatus(
         _STATES[state],
         epoch,

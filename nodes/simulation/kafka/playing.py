@@ -71,7 +71,7 @@ def _rule(rule: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _played(result: Mapping[str, Any]) -> Played:
     rows = result.get("unrecovered")
-    statuses = None if rows is None else {int(node): status_of(row) for node, row in rows.items() if row is not None}
+    statuses = None if rows is None else {int(node): status_of(*row) for node, row in rows.items() if row is not None}
     return Played(
         broken=[(invariant, message) for invariant, message in result["broken"]],
         exits=result["exits"],

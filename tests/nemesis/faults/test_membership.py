@@ -295,8 +295,8 @@ def test_a_change_that_is_neither_appended_nor_answered_is_a_failure(context, qu
     ("value", "problem"),
     [
         ({"refused": "DUPLICATED"}, "DUPLICATE_VOTER"),
-        ({"refused": "VOTER_NOT_FOUND", "is_answered": False}, "refused: expected no error, since no answer"),
-        ({"refused": "VOTER_NOT_FOUND", "is_answered": "any"}, "refused: expected no error, since nothing is expected"),
+        ({"refused": "VOTER_NOT_FOUND", "is_answered": False}, "refused: expected no error, since is_answered"),
+        ({"refused": "VOTER_NOT_FOUND", "is_answered": "any"}, "refused: expected no error, since is_answered"),
         ({"is_answered": "maybe"}, "is_answered"),
     ],
     ids=["unknown error", "an error and no answer", "an error and any answer", "neither"],

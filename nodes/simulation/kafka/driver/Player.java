@@ -42,7 +42,7 @@ final class Player {
         if (!isBroken()) simulation.advance(endMs);
         boolean recovered = isBroken() || recovers(endMs);
         ObjectNode result = simulation.reports.counted();
-        if (!recovered) result.set("unrecovered", simulation.changedStatuses());
+        if (!recovered) result.set("unrecovered", simulation.changedStatuses());  // of all nodes: the first time
         result.put("calls", calls).put("now", simulation.nowMs()).put("digest", simulation.reports.digest());
         return result;
     }

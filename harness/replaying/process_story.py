@@ -1,6 +1,6 @@
 """The story of a simulated run for real processes: its faults on the nodes that they met, and its leaders in turn.
 
-    story = staged(run, starts_nodes=True)         # [Step("start", {"who": "n1"}), …]
+    story = process_story(run, starts_nodes=True)       # [Step("start", {"who": "n1"}), …]
 
 The story of a timed run names roles, and what it does depends on who wins an election and on what is appended in
 between. On processes another node might win, and a start takes seconds. So the story of the processes
@@ -17,27 +17,21 @@ Contains the story. Does not contain how it is played (harness.replaying.replay)
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-import pyarrow.compute as pc
-
 from harness.chunks import read_table
-from harness.model import NEMESIS, Observation, Op
+from harness.model import Observation, Op
 from harness.model.conditions import LEADER_KNOWN, is_follower, is_leader, is_unattached, responds
 from harness.model.faults.membership import ADD_VOTER, REMOVE_VOTER, add_voter, await_membership, remove_voter
 from harness.model.faults.rpc import DROP, INTERCEPT, Api, RpcMatch, RpcRule
 from harness.model.hosts import Link
 from harness.model.nemesis_ops import AWAIT, HEAL, SLEEP
-from harness.model.quorum_states import State
 from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS
 from harness.model.story import (
     CHANGE_VERSION,
-    MARK,
-    STORY_BEGINS,
     Step,
     change_version,
     cut_links,
@@ -48,9 +42,10 @@ from harness.model.story import (
     when,
 )
 from harness.planning.plan import Plan
+from harness.replaying.leaderships import Leadership, leaderships
+from harness.replaying.voter_outcomes import VoterOutcomes
 from harness.simulating.timed_simulation import FIRST_RELEASE
-from results.reading.rows import ops_of
-from results.reading.spans import state_spans
+from results.reading.rows import nemesis_ops_of, observations_of
 from results.store import RunDirectory
 
 CUT, HEAL_LINKS, START = "cut", "heal_links", "start"
@@ -59,10 +54,6 @@ ON_NODES: Final = (*ENDS, "pause", "resume")
 ANSWERED: Final = re.compile(r"after a Fetch response from node (\d+)")
 SOON_NS: Final = 2_000_000_000
 """An exit that follows a start so soon is one of the first fetches."""
-LED_MS: Final = 100
-"""A leader of a shorter time that did not fail, and was not the last, is not waited for: it might not be seen."""
-APPENDED_NS, COMMITTED_NS = 1_000_000_000, 2_000_000_000
-"""A voter change is in the log of the leader so long after its request, or is not appended; and committed."""
 PAUSE_MS: Final = 20
 """Shorter pauses between two faults are left out: each takes longer on processes."""
 RECOVERY_SECONDS: Final = 20.0
@@ -74,18 +65,11 @@ NO_RULE = RpcRule("none", RpcMatch((Api.NOMINATE_VOTER,)), DROP, may_be_idle=Tru
 """Takes the place of rules that end: no node sends what it matches."""
 
 
-class Led(NamedTuple):
-    """A node that led for a while, and when others began to follow it. ends_itself: it resigned or exited."""
-
-    time_ms: float
-    end_ms: float
-    node: int
-    epoch: int | None
-    ends_itself: bool
-    followers: Sequence[tuple[float, int]]
+Rules = Sequence[Mapping[str, Any]]
+"""RPC rules as JSON."""
 
 
-class Asked(NamedTuple):
+class FatalAnswer(NamedTuple):
     """A node that exited soon after this start because of the answer to its fetch, and the node that answered."""
 
     start_ns: int
@@ -99,44 +83,35 @@ class Deposed(NamedTuple):
     node: int
 
 
-def staged(run: RunDirectory, starts_nodes: bool) -> list[Step]:
+def process_story(run: RunDirectory, starts_nodes: bool) -> list[Step]:
     """The story of a stored timed run for real processes.
 
     starts_nodes: no node has started when the story begins. Otherwise there is a leader, and all follow it.
     """
     plan = Plan.read(run.plan)
-    history = read_table(run.history, HISTORY)
-    faults = list(ops_of(history.filter(pc.equal(history["process"], NEMESIS))))[1::2]
-    observed = [Observation(**row) for row in read_table(run.observations, OBSERVATIONS).to_pylist()]
+    faults = list(nemesis_ops_of(read_table(run.history, HISTORY)))[1::2]
+    observed = observations_of(read_table(run.observations, OBSERVATIONS))
     batches = read_table(run.batches, BATCHES).to_pylist() if run.batches.exists() else []
-    stage = _Stage(plan, list(_leaders(observed)), VoterChanges(plan, observed, batches), list(_asked(observed)))
-    return list(_merged(_story(stage, [op for op in faults if op.f != AWAIT], starts_nodes)))
+    outcomes = VoterOutcomes(plan, observed, batches)
+    builder = _Builder(plan, list(leaderships(observed)), outcomes, list(_fatal_answers(observed)))
+    return list(_merged(_story(builder, [op for op in faults if op.f != AWAIT], starts_nodes)))
 
 
-def turns(run: RunDirectory) -> list[str]:
-    """The nodes that led for some time, in order, since the story of the run has begun."""
-    history = read_table(run.history, HISTORY)
-    ops = ops_of(history.filter(pc.equal(history["process"], NEMESIS)))
-    begin_ns = next((op.time_ns for op in ops if (op.f, op.value) == (MARK, STORY_BEGINS)), 0)
-    observed = [Observation(**row) for row in read_table(run.observations, OBSERVATIONS).to_pylist()]
-    return [f"n{led.node}" for led in _leaders(observed) if led.end_ms * 1e6 > begin_ns]
-
-
-def _story(stage: _Stage, faults: Sequence[Op], starts_nodes: bool) -> Iterator[Step]:
+def _story(builder: _Builder, faults: Sequence[Op], starts_nodes: bool) -> Iterator[Step]:
     """The faults and the elections, in the order of their times."""
-    moments: list[tuple[float, Op | Led | Deposed]] = [(op.time_ns / 1e6, op) for op in faults]
-    moments += [(led.time_ms, led) for led in stage.leaders]
-    moments += [(led.end_ms, Deposed(led.node)) for led in stage.leaders]
+    moments: list[tuple[float, Op | Leadership | Deposed]] = [(op.time_ns / 1e6, op) for op in faults]
+    moments += [(led.time_ms, led) for led in builder.leaders]
+    moments += [(led.end_ms, Deposed(led.node)) for led in builder.leaders]
     moments.sort(key=_order)
     times = [time_ms for time_ms, _ in moments]
-    yield from stage.begin(starts_nodes)
+    yield from builder.begin(starts_nodes)
     for (time_ms, moment), next_ms in zip(moments, [*times[1:], *times[-1:]], strict=True):
-        if isinstance(moment, Led):
-            yield from stage.elected(moment, next_ms)
+        if isinstance(moment, Leadership):
+            yield from builder.elected(moment, next_ms)
         elif isinstance(moment, Deposed):
-            yield from stage.deposed(moment.node)
+            yield from builder.deposed(moment.node)
         elif not _is_part_of_power_failure(moment, faults):
-            yield from stage.fault(moment)
+            yield from builder.fault(moment)
         if next_ms - time_ms > PAUSE_MS:
             yield sleep(round((next_ms - time_ms) / 1000, 3))
     if not faults or faults[-1].f != HEAL:
@@ -154,7 +129,7 @@ def _merged(story: Iterable[Step]) -> Iterator[Step]:
         yield from [sleep(round(sum(step.value for step in steps), 3))] if is_sleep else steps
 
 
-def _order(moment: tuple[float, Op | Led | Deposed]) -> tuple[float, int]:
+def _order(moment: tuple[float, Op | Leadership | Deposed]) -> tuple[float, int]:
     """By time; links are healed before nodes start, which takes time on processes."""
     time_ms, what = moment
     return time_ms, (0 if what.f == HEAL else 1) if isinstance(what, Op) else 2
@@ -166,26 +141,7 @@ def _is_part_of_power_failure(kill: Op, faults: Iterable[Op]) -> bool:
     return kill.f == "kill" and any(set(kill.value["nodes"]) <= set(op.value["nodes"]) for op in failures)
 
 
-def _leaders(observed: Sequence[Observation]) -> Iterator[Led]:
-    """The nodes that led for some time, in order."""
-    following: dict[int | None, list[tuple[float, int]]] = {}
-    for each in observed:
-        if each.kind == "transition" and each.state == State.FOLLOWER.value:
-            following.setdefault(each.epoch, []).append((each.time_ns / 1e6, each.node))
-    end_ns = max((each.time_ns for each in observed), default=0)
-    spans = state_spans(observed, end_ns)
-    ends = {(span.node, span.start_ns) for span in spans if span.state == State.RESIGNED.value}
-    ends |= {(each.node, each.time_ns) for each in observed if each.kind == "exited"}
-    failed = {(each.node, each.time_ns) for each in observed if each.kind == "stopped"}
-    for span in sorted(spans, key=lambda span: span.start_ns):
-        is_over = (span.node, span.end_ns) not in failed and span.end_ns < end_ns
-        is_short = is_over and span.end_ns - span.start_ns < LED_MS * 1e6
-        if span.state == State.LEADER.value and not is_short:
-            ends_itself, followers = (span.node, span.end_ns) in ends, following.get(span.epoch, ())
-            yield Led(span.start_ns / 1e6, span.end_ns / 1e6, span.node, span.epoch, ends_itself, followers)
-
-
-def _asked(observed: Iterable[Observation]) -> Iterator[Asked]:
+def _fatal_answers(observed: Iterable[Observation]) -> Iterator[FatalAnswer]:
     """The nodes that exited because of an answer, by the last start of each."""
     starts: dict[int, int] = {}
     for each in observed:
@@ -193,23 +149,25 @@ def _asked(observed: Iterable[Observation]) -> Iterator[Asked]:
             starts[each.node] = each.time_ns
         found = ANSWERED.search(each.detail or "") if each.kind == "exited" else None
         if found and each.node in starts and each.time_ns - starts[each.node] < SOON_NS:
-            yield Asked(starts[each.node], each.node, int(found[1]))
+            yield FatalAnswer(starts[each.node], each.node, int(found[1]))
 
 
-class _Stage:
+class _Builder:
     """The steps of faults and elections, by what is in effect so far."""
 
-    def __init__(self, plan: Plan, leaders: Sequence[Led], changes: VoterChanges, asked: Sequence[Asked]) -> None:
+    def __init__(
+        self, plan: Plan, leaders: Sequence[Leadership], outcomes: VoterOutcomes, answers: Sequence[FatalAnswer]
+    ) -> None:
         self.leaders = leaders
-        self._asked = asked
-        self._first_fetches: Sequence[Mapping[str, Any]] = ()
-        self._plan, self._changes = plan, changes
+        self._plan, self._outcomes, self._answers = plan, outcomes, answers
         self._all = frozenset(range(1, plan.nodes + 1))
         self._up = set(self._all)
         self._cut: set[Link] = set()
-        self._rules: Sequence[Mapping[str, Any]] = ()
-        self._votes: Sequence[Mapping[str, Any]] = ()
-        self._fetches: Sequence[Mapping[str, Any]] = ()
+        # the rules in place: those that were drawn, and those that decide elections, voter changes and first fetches
+        self._drawn: Rules = ()
+        self._votes: Rules = ()
+        self._fetches: Rules = ()
+        self._first_fetches: Rules = ()
 
     def begin(self, starts_nodes: bool) -> Iterator[Step]:
         """What comes before the first moment: all nodes start, or there is a leader."""
@@ -252,16 +210,16 @@ class _Stage:
     def _voter_change(self, op: Op) -> Iterator[Step]:
         """The request, unless no leader appended it; before it, what keeps its record from the others."""
         led = next((led for led in reversed(self.leaders) if led.time_ms * 1e6 <= op.time_ns), None)
-        change = None if led is None else self._changes.outcome_of(op, led)
-        if change is None:
+        outcome = None if led is None else self._outcomes.of(op, led)
+        if outcome is None:
             return
         (node,) = op.value["nodes"]
-        if not change.is_committed and (others := self._all - change.fetched):
+        if not outcome.is_committed and (others := self._all - outcome.fetched):
             self._fetches = [_dropped("fetches of the others", Api.FETCH, others)]
             yield self._rules_step()
         yield (add_voter if op.f == ADD_VOTER else remove_voter)(f"n{node}", is_answered="any")
 
-    def elected(self, led: Led, until_ms: float) -> Iterator[Step]:
+    def elected(self, led: Leadership, until_ms: float) -> Iterator[Step]:
         """Let this node be elected, wait for those that follow it by then, and end votes until the next election."""
         later = [each for each in self.leaders if each.time_ms > led.time_ms]
         self._fetches = []
@@ -273,7 +231,7 @@ class _Stage:
         for node in sorted({node for at_ms, node in led.followers if at_ms < until_ms} & self._up):
             yield when(is_follower(node), FOLLOW_SECONDS)
 
-    def _no_votes(self, until: Sequence[Led]) -> Iterator[Step]:
+    def _no_votes(self, until: Sequence[Leadership]) -> Iterator[Step]:
         """No node gets votes until the next election, if there is one."""
         self._votes = [_dropped("all votes", Api.VOTE, ())] if until else []
         yield self._rules_step()
@@ -285,14 +243,14 @@ class _Stage:
             self._fetches = []
             yield self._rules_step()
 
-    def _intercepted(self, rules: Sequence[Mapping[str, Any]]) -> Iterator[Step]:
-        before, self._rules = self._rules, rules
+    def _intercepted(self, rules: Rules) -> Iterator[Step]:
+        before, self._drawn = self._drawn, rules
         if before or rules:
             yield self._rules_step()
 
     def _first_fetches_of(self, start_ns: int) -> Iterator[Step]:
         """Nodes that start now and exit because of an answer ask no other node."""
-        asked = [each for each in self._asked if each.start_ns == start_ns]
+        asked = [each for each in self._answers if each.start_ns == start_ns]
         self._first_fetches = [
             _dropped(f"fetches of n{each.node}", Api.FETCH, {each.node}, self._all - {each.node, each.answering})
             for each in asked
@@ -300,7 +258,7 @@ class _Stage:
         yield from [self._rules_step()] if asked else []
 
     def _rules_step(self) -> Step:
-        rules = [*self._votes, *self._fetches, *self._first_fetches, *self._rules]
+        rules = [*self._votes, *self._fetches, *self._first_fetches, *self._drawn]
         return Step(INTERCEPT, {"rules": rules or [NO_RULE.to_json()]})
 
     def _healed(self, links: Iterable[Link]) -> Iterator[Step]:
@@ -328,56 +286,3 @@ def _dropped(name: str, api: Api, sources: Iterable[int], targets: Iterable[int]
     """A rule that drops these nodes' requests, as JSON."""
     match = RpcMatch((api,), "request", tuple(sorted(sources)), tuple(sorted(targets)))
     return RpcRule(name, match, DROP, may_be_idle=True).to_json()
-
-
-class VoterChange(NamedTuple):
-    """A change that a leader appended: whether it was committed soon, and which nodes had fetched its record."""
-
-    is_committed: bool
-    fetched: frozenset[int]
-
-
-class VoterChanges:
-    """What came of the voter changes that were requested, by what leaders answered and by the logs at the end."""
-
-    def __init__(self, plan: Plan, observed: Iterable[Observation], batches: Iterable[Mapping[str, Any]]) -> None:
-        self._initial = frozenset(range(1, (plan.voters or plan.nodes) + 1))
-        self._claims = sorted((each for each in observed if each.kind == "claim"), key=lambda each: each.time_ns)
-        self._records = [
-            (each["leader_epoch"], each["base_offset"], frozenset(json.loads(each["voters"])))
-            for each in batches
-            if each["voters"]
-        ]
-
-    def outcome_of(self, op: Op, led: Led) -> VoterChange | None:
-        """What became of a request to a leader; None if it was not appended."""
-        (node,), joins = op.value["nodes"], op.f == ADD_VOTER
-        before = next((each for each in reversed(self._claims) if each.time_ns <= op.time_ns), None)
-        known, log_end = (
-            (self._initial, 0) if before is None else (frozenset(_ends(before)), before.log_end_offset or 0)
-        )
-        if (node in known) is joins:
-            return None
-        voters = known ^ {node}
-        later = [each for each in self._claims if each.time_ns > op.time_ns and frozenset(_ends(each)) == voters]
-        ends = [each.log_end_offset or 0 for each in later if each.time_ns < op.time_ns + APPENDED_NS]
-        ends += [
-            offset + 1
-            for epoch, offset, named in self._records
-            if (epoch, named) == (led.epoch, voters) and offset >= log_end
-        ]
-        if not ends:
-            return None
-        soon = [each for each in later if each.time_ns < op.time_ns + COMMITTED_NS]
-        ends_soon = (
-            led.ends_itself and led.end_ms * 1e6 < op.time_ns + APPENDED_NS
-        )  # by this change, and before a claim
-        is_committed = ends_soon or any((each.high_watermark or 0) >= min(ends) for each in soon)
-        same_leader = [each for each in later if (each.node, each.epoch) == (led.node, led.epoch)]
-        fetched = {voter for each in same_leader for voter, end in _ends(each).items() if end >= min(ends)}
-        return VoterChange(is_committed, frozenset({*fetched, led.node}))
-
-
-def _ends(claim: Observation) -> Mapping[int, int]:
-    """The voters that a leader names, and the ends of their logs as it knows them."""
-    return {int(voter): end for voter, end in json.loads(claim.detail or "{}").get("voters", {}).items()}

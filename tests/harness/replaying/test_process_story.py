@@ -32,13 +32,13 @@ from harness.model.story import (
 )
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
-from harness.replaying.staged import (
+from harness.replaying.leaderships import leaders_in_turn
+from harness.replaying.process_story import (
     ELECTION_SECONDS,
     FOLLOW_SECONDS,
     RECOVERY_SECONDS,
     START_SECONDS,
-    staged,
-    turns,
+    process_story,
 )
 from harness.simulating.simulated import simulate
 from harness.simulating.storing import store_tables
@@ -79,8 +79,8 @@ def both_directions(node: int) -> list[tuple[int, int]]:
 
 def test_a_role_becomes_the_node_that_it_was_and_the_next_leader_alone_gets_votes(stored: Stored) -> None:
     run = stored(sleep(3), cut(LEADER), sleep(6), heal())
-    first, second = (int(name[1:]) for name in turns(run))
-    story = staged(run, starts_nodes=False)
+    first, second = (int(name[1:]) for name in leaders_in_turn(run))
+    story = process_story(run, starts_nodes=False)
     assert story[0] == lead(f"n{first}")
     links = both_directions(first)
     cut_at, elected_at = position(story, cut_links(links)), position(story, when(is_leader(second), ELECTION_SECONDS))
@@ -100,23 +100,25 @@ def test_a_role_becomes_the_node_that_it_was_and_the_next_leader_alone_gets_vote
 
 def test_nodes_that_start_are_waited_for_and_get_no_votes_until_then(stored: Stored) -> None:
     run = stored(sleep(3), kill(LEADER), sleep(0.05), start(DOWN), sleep(5), heal())
-    story = staged(run, starts_nodes=True)
+    story = process_story(run, starts_nodes=True)
     starts = [step for node in (1, 2, 3) for step in [start(f"n{node}")]]
     waits = [when(responds(node), START_SECONDS) for node in (1, 2, 3)]
     assert rules_of(story[0]) == ["all votes"]
     assert story[1:7] == [*starts, *waits]
     (killed,) = (step for step in story if step.f == "kill")
     at = position(story, killed)
-    assert killed == kill(turns(run)[0])
+    assert killed == kill(leaders_in_turn(run)[0])
     assert story[at + 1 : at + 4] == [
         sleep(0.05),
-        start(turns(run)[0]),
-        when(responds(int(turns(run)[0][1:])), START_SECONDS),
+        start(leaders_in_turn(run)[0]),
+        when(responds(int(leaders_in_turn(run)[0][1:])), START_SECONDS),
     ]
 
 
 def test_a_fault_without_effect_is_left_out_and_a_power_failure_is_one_step(stored: Stored) -> None:
-    story = staged(stored(sleep(3), start("n2"), resume(), lose_unsynced("n1"), sleep(1), heal()), starts_nodes=False)
+    story = process_story(
+        stored(sleep(3), start("n2"), resume(), lose_unsynced("n1"), sleep(1), heal()), starts_nodes=False
+    )
     on_nodes = [step for step in story if step.f in ("start", "resume", "kill", "lose_unsynced")]
     assert on_nodes == [lose_unsynced("n1"), start("n1")]
 
@@ -124,20 +126,20 @@ def test_a_fault_without_effect_is_left_out_and_a_power_failure_is_one_step(stor
 @pytest.mark.parametrize(("who", "expected"), [("n2", ["stop"]), (ALL, ["kill"] * 3)])
 def test_nodes_that_stop_together_are_killed(stored: Stored, who: str, expected: list[str]) -> None:
     """The brokers of a cluster without a controller do not shut down."""
-    story = staged(stored(sleep(3), stop(who), sleep(1), start(DOWN), sleep(1), heal()), starts_nodes=False)
+    story = process_story(stored(sleep(3), stop(who), sleep(1), start(DOWN), sleep(1), heal()), starts_nodes=False)
     assert [step.f for step in story if step.f in ("stop", "kill")] == expected
 
 
 def test_a_paused_node_goes_on_where_all_was_healed(stored: Stored) -> None:
-    story = staged(stored(sleep(3), pause("n2"), sleep(1), heal(), sleep(1), heal()), starts_nodes=False)
+    story = process_story(stored(sleep(3), pause("n2"), sleep(1), heal(), sleep(1), heal()), starts_nodes=False)
     assert [step.value["who"] for step in story if step.f in ("pause", "resume")] == ["n2", "n2"]
     assert [step.f for step in story].count("heal") == 1
 
 
 def test_drawn_rules_stay_beside_those_of_the_elections(stored: Stored) -> None:
     run = stored(sleep(3), intercept(HELD_FETCHES), sleep(6), heal(), sleep(1), heal())
-    assert len(turns(run)) > 1
-    installed = [rules_of(step) for step in staged(run, starts_nodes=False) if step.f == INTERCEPT]
+    assert len(leaders_in_turn(run)) > 1
+    installed = [rules_of(step) for step in process_story(run, starts_nodes=False) if step.f == INTERCEPT]
     assert ["all votes", "held"] in installed
     assert "held" not in installed[-1]
 
@@ -147,17 +149,17 @@ KIP_853 = {"nodes": 4, "voters": 3, "switch": {"reference.voter_changes": "kip-8
 
 def test_a_committed_voter_change_is_requested_and_one_without_effect_is_not(stored: Stored) -> None:
     run = stored(sleep(3), add_voter("n1"), sleep(1), add_voter("n4"), sleep(2), heal(), **KIP_853)
-    story = staged(run, starts_nodes=False)
+    story = process_story(run, starts_nodes=False)
     assert [step for step in story if step.f == "add_voter"] == [add_voter("n4", is_answered="any")]
     assert not any("fetches of the others" in rules_of(step) for step in story)
     assert [step.f for step in story[-3:]] == ["await_membership", "heal", "await"]
 
 
 def test_the_record_of_a_change_that_is_not_committed_stays_with_those_that_had_it(stored: Stored) -> None:
-    leader = turns(stored(sleep(3), heal(), **KIP_853))[0]
+    leader = leaders_in_turn(stored(sleep(3), heal(), **KIP_853))[0]
     others = sorted({1, 2, 3, 4} - {int(leader[1:])})
     run = stored(sleep(3), cut(LEADER), sleep(0.3), remove_voter(leader), sleep(6), heal(), **KIP_853)
-    story = staged(run, starts_nodes=False)
+    story = process_story(run, starts_nodes=False)
     at = position(story, remove_voter(leader, is_answered="any"))
     (rule,) = (rule for rule in story[at - 1].value["rules"] if rule["name"] == "fetches of the others")
     assert rule["match"] == {"api_keys": [Api.FETCH], "sources": others}
@@ -171,14 +173,14 @@ def test_the_record_of_a_change_that_is_not_committed_stays_with_those_that_had_
 def test_a_node_that_exits_because_of_an_answer_asks_nobody_else(stored: Stored) -> None:
     """EX-17: n4 starts for the first time, and a voter that has restarted names a leader without endpoints."""
     quorum = {"nodes": 4, "voters": 3, "system": "kafka:3.9.1", "layout": "combined"}
-    leader = turns(stored(sleep(3), heal(), **quorum))[0]
+    leader = leaders_in_turn(stored(sleep(3), heal(), **quorum))[0]
     returning, absent = sorted({"n1", "n2", "n3"} - {leader})
     run = stored(
         *(kill("n4"), lose_unsynced("n4"), sleep(3), kill(absent), remove_voter(leader), sleep(0.5)),
         *(kill(leader), kill(returning), sleep(0.1), start(returning), start("n4"), sleep(1), heal()),
         **quorum,
     )
-    story = staged(run, starts_nodes=True)
+    story = process_story(run, starts_nodes=True)
     at = next(number for number, step in reversed(list(enumerate(story))) if step == start("n4"))
     (rule,) = (rule for rule in story[at - 1].value["rules"] if rule["name"] == "fetches of n4")
     others = sorted({1, 2, 3} - {int(returning[1:])})
