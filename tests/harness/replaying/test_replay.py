@@ -8,12 +8,14 @@ import pytest
 
 from harness.model.errors import EXIT_USAGE
 from harness.model.faults.disks import lose_unsynced
-from harness.model.story import ALL, LEADER, Step, cut, heal
+from harness.model.story import ALL, DOWN, LEADER, Step, cut, heal, kill, sleep, start
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
+from harness.replaying.leaderships import leaders_in_turn
 from harness.replaying.replay import plan_for_processes
+from harness.replaying.shrunk import toml_of
 from results.store import RunDirectory
-from tests.support.command import json_lines, splitbrain
+from tests.support.command import json_lines, splitbrain, splitbrain_here
 from tests.support.stored_runs import judged_run, passed_verdict, register_plan
 
 
@@ -44,3 +46,24 @@ def test_simulated_run_is_played_on_processes(tmp_path: Path) -> None:
     plans = [Plan.read(Path(replayed[name]) / "plan.json") for name in ("before", "now")]
     assert [plan.hosts for plan in plans] == ["simulation", "netns"]
     assert plans[0].story == plans[1].story
+
+
+@pytest.mark.netns
+@pytest.mark.usefixtures("spark")
+def test_timed_run_has_the_same_leaders_in_turn_on_processes(tmp_path: Path) -> None:
+    """Each of three leaders fails in another way. By its log and its timers any of the others could follow it."""
+    faults = (kill(LEADER), sleep(1), start(DOWN), sleep(3), cut(LEADER), sleep(6), heal(), sleep(1), heal())
+    story = [StoryStep.of(step) for step in (sleep(3), *faults)]
+    timed = {"hosts": "simulation", "timed": True, "rate": 2.0, "disk": "directory"}
+    plan = tmp_path / "plan.toml"
+    plan.write_text(toml_of(register_plan(story=story, **timed)))
+    first = splitbrain_here("run", "--plan", plan, "--store", tmp_path)
+    assert "VALID" in first.out, first
+    (replayed,) = json_lines(splitbrain_here("replay", "latest", "--on-processes", "--store", tmp_path, "--json"))
+    assert replayed["verdict"] == "valid"
+    before, now = (RunDirectory(Path(replayed[name])) for name in ("before", "now"))
+    assert leaders_in_turn(now) == leaders_in_turn(before)
+    assert len(leaders_in_turn(before)) > 2
+    assert [each for each in replayed["differences"] if each["what"] != "verdict"] == []
+    played = Plan.read(now.plan)
+    assert (played.workload, played.not_started, played.timed) == ("idle", [1, 2, 3], False)
