@@ -79,13 +79,16 @@ def _random_runs(request: SimulationRequest, output: Output, store: Path, master
 def _print_tally(search: Search, output: Output) -> None:
     tally = search.tally
     if output.is_json:
-        print_json({"seed": search.request.seed, **tally.to_json()})
+        print_json(search.to_json())
         return
     passed = tally.runs - tally.failed
     print(f"{tally}\n{counted(passed, 'run')} passed, {tally.failed} did not.")
     if tally.reasons:
-        rows = [(name, str(each.runs), str(each.first_seed)) for name, each in sorted(tally.reasons.items())]
-        print_table(("not passed", "runs", "first seed"), rows)
+        rows = [
+            (name, str(each.runs), str(each.first_seed), search.known_defect(name) or "")
+            for name, each in sorted(tally.reasons.items())
+        ]
+        print_table(("not passed", "runs", "first seed", "known defect"), rows)
 
 
 def _scenarios(

@@ -21,6 +21,7 @@ from harness.model.plurals import counted
 from harness.model.records.finding import most_severe_first, verdict_of
 from harness.model.scenario import Expectation, Scenario, alternatives
 from harness.planning.plan import Plan
+from harness.systems.cluster import systems_of
 from results.data import ReportData, SideData
 from results.files import write_text
 from results.headline import headline_of, tone_of
@@ -69,7 +70,7 @@ def verdict_from(prepared: PreparedRun, results: CheckResults) -> RunVerdict:
     findings = _in_order(plan, (*results.findings, *_interrupted(run)))
     expectations = _expectations(plan, {quantity.name: quantity.value for quantity in results.quantities}, findings)
     verdict = verdict_of(findings)
-    known = known_in(plan.system, findings) if plan.scenario is None else ()
+    known = known_in(systems_of(plan), findings) if plan.scenario is None else ()
     return RunVerdict(
         name=run.name,
         verdict=verdict,

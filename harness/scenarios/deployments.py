@@ -48,7 +48,7 @@ DEDICATED = {node: {"process.roles": "controller"} for node in (1, 2, 3)}
 RA_21 = Scenario(
     id="RA-21",
     title="Clients are interrupted while a quorum moves from dedicated controllers to combined nodes",
-    question="Do clients of n4 to n6 keep writing while these become voters in place of n1 to n3, which then stop?",
+    question="Do the clients of n4 to n6 keep writing while these nodes replace the voters n1 to n3, which then stop?",
     source=KIP_642 / "Motivation",
     nodes=6,
     voters=3,
@@ -86,7 +86,7 @@ def leader_knows_port(node: int) -> Step:
 
 RA_22 = Scenario(
     id="RA-22",
-    title="Voters that all changed their addresses do not find each other",
+    title="Voters that have all changed their addresses do not find each other",
     question="Is a leader elected if the ports of all controllers change, all at once or one node after another?",
     source=KIP_642 / "Bootstrapping",
     nodes=3,
@@ -190,7 +190,7 @@ N1_STOPS = Deployment("combined", 4, 1, voters_move(stop("n1"), waits=25), FOUND
 RA_23 = Scenario(
     id="RA-23",
     title="A new node whose configuration names old voters does not join",
-    question="Does n4, which looks for the quorum at n1 alone, find it after n1 has left the voters?",
+    question="Does n4, whose configuration names only n1, find the quorum after n1 has left the voters?",
     source=KIP_642 / "Bootstrapping",
     nodes=4,
     voters=1,
@@ -249,7 +249,7 @@ VOTERS_IGNORED = Deployment("controllers", 3, None, voters_leave_the_configurati
 # leader refuses it until every voter has told it that it supports the version, so the tool is run again until then.
 RA_27 = Scenario(
     id="RA-27",
-    title="A quorum needs its initial configuration for ever",
+    title="A quorum needs its initial configuration forever",
     question="Is a leader elected after all nodes have restarted without controller.quorum.voters?",
     source=KIP_642 / "Bootstrapping",
     nodes=3,

@@ -36,7 +36,7 @@ def leader_changes(at_least: int) -> Expectation:
 def two_leaders(at_least_ms: int) -> Expectation:
     """A node answers as leader while another leads a later epoch, for at_least_ms."""
     return Expectation(
-        f"a deposed leader still answers as leader for {at_least_ms / 1000:g} s or longer",
+        f"a deposed leader still responds as leader for {at_least_ms / 1000:g} s or longer",
         "two_leaders_ms",
         at_least_ms,
     )
@@ -105,7 +105,7 @@ def log_end(at_least: int) -> Expectation:
 
 def truncation_rounds(at_least: int) -> Expectation:
     """A follower needs this many answers of its leader until it knows where to truncate."""
-    text = f"a follower needs {at_least} or more answers until it knows where to truncate"
+    text = f"a follower needs {at_least} or more responses until it knows where to truncate"
     return Expectation(text, "truncation_rounds_max", at_least)
 
 

@@ -86,8 +86,8 @@ _REPLACE_AND_SPLIT = (
 
 EX_02 = Scenario(
     id="EX-02",
-    title="A controller that has truncated its log keeps removed voters, and two leaders commit",
-    question="After a voter was replaced, do a split's two sides both elect a leader that commits?",
+    title="A controller that truncates its log keeps removed voters, and two leaders commit",
+    question="After a voter was replaced, do both sides of a network split elect a leader that commits?",
     source=KIP_853 / "Voter changes",
     nodes=4,
     voters=3,
@@ -151,7 +151,7 @@ _REGISTERED = ask(
 EX_13 = Scenario(
     id="EX-13",
     title="A broker that has truncated a new cluster's first records is never registered",
-    question="Is n4 registered that has fetched the records of a leader that was replaced before it committed them?",
+    question="Is n4 registered after it fetched records from a leader that was replaced before it committed them?",
     source=KIP_853 / "Voter changes",
     nodes=4,
     voters=3,
@@ -174,7 +174,7 @@ _PAUSE = (*N1_LEADS, sleep(seconds(2)), pause("n3"))
 
 EX_03 = Scenario(
     id="EX-03",
-    title="The leader exits when a voter that it removed answers a BeginQuorumEpoch request",
+    title="The leader exits when a removed voter responds to a BeginQuorumEpoch request",
     question="Does the leader survive the removal of a voter that was paused?",
     source=KIP_853 / "Voter changes",
     nodes=3,
@@ -248,7 +248,7 @@ def described_while_leaderless(bootstrap: str, addresses: str) -> tuple[Step, ..
 # null if DescribeCluster has answered -1. ControllerNodeProvider requests new metadata then; this one does not.
 EX_05 = Scenario(
     id="EX-05",
-    title="An admin client that asks the controllers during an election hangs until its time-out",
+    title="An admin client that queries the controllers during an election hangs until its timeout",
     question="Does kafka-metadata-quorum describe the quorum if no leader is known for three seconds?",
     source=Source("KIP-919") / "Admin clients of controllers",
     nodes=3,
@@ -292,8 +292,8 @@ _REMOVED_AND_LOST = (
 # side's story there: a voter that is being removed campaigns by default.
 EX_06 = Scenario(
     id="EX-06",
-    title="A voter whose removal is not committed keeps the others from electing a leader",
-    question="Do n2, n3 and n4, three of four voters, elect a leader when n1 fails while it removes n4?",
+    title="A voter whose removal is not committed prevents the election of a leader",
+    question="Do n2, n3 and n4 (three of four voters) elect a leader when n1 fails while it removes n4?",
     source=KIP_853 / "Remove voter",
     nodes=4,
     voters=4,
@@ -347,7 +347,7 @@ def _restarts(removes_the_leader: bool) -> tuple[Step, ...]:
 EX_07 = Scenario(
     id="EX-07",
     title="A voter that restarts while a leader removes itself exits",
-    question="Does n2 start again while n1, which leads, waits for the commit of its own removal?",
+    question="Does n2 restart while leader n1 waits for the commit of its own removal?",
     source=KIP_853 / "Remove voter",
     nodes=3,
     voters=3,
@@ -398,7 +398,7 @@ def _restarts_alone(removes_the_leader: bool) -> tuple[Step, ...]:
 # node is down, so none can return. It is EX-06 with the leader as the voter that is removed. Simulation found it.
 EX_11 = Scenario(
     id="EX-11",
-    title="A leader of two voters that fails while it removes itself leaves them without a leader for ever",
+    title="A leader that fails while it removes itself leaves a quorum of two voters without a leader forever",
     question="Do n1 and n2, both up and connected again, elect a leader?",
     source=KIP_853 / "Remove voter",
     nodes=2,
@@ -431,8 +431,8 @@ STRANDED = tuple(grows(node, 10, since=RETURNS, until=END) for node in (1, 2))
 
 EX_08 = Scenario(
     id="EX-08",
-    title="A former voter without Pre-Vote leaves others at epochs that no leader ever has",
-    question="Do n1 and n2, which are voters no more, follow the leader after n3 has missed their removal?",
+    title="A former voter without Pre-Vote strands other nodes in epochs that never have a leader",
+    question="Do n1 and n2, which are no longer voters, follow the leader after n3 has missed their removal?",
     source=KIP_853 / "Remove voter",
     nodes=5,
     voters=3,

@@ -56,7 +56,7 @@ FROM_N1 = {node: {BOOTSTRAP_NODES: "1"} for node in (2, 3)}
 # that it writes when it goes on. Simulation found it.
 EX_15 = Scenario(
     id="EX-15",
-    title="A follower that gets the same records twice exits when its leader was paused",
+    title="A follower that receives the same records twice exits after its leader was paused",
     question="Do followers survive a pause of the leader that is longer than the request timeout?",
     source=KIP_853 / "Voter changes",
     nodes=3,
@@ -117,8 +117,8 @@ FROM_ORIGINAL_VOTERS = {3: {BOOTSTRAP_NODES: "1,2,4"}}
 # but never its endpoints, and by its own log n3 knows no n5. Simulation found it.
 EX_16 = Scenario(
     id="EX-16",
-    title="A voter that does not know of a new voter exits when that one resigns",
-    question="Does n3, which was down while n5 was added, survive that n5 resigns?",
+    title="A voter that does not know of a new voter exits when the new voter resigns",
+    question="Does n3, which was down while n5 was added, survive the resignation of n5?",
     source=KIP_853 / "EndQuorumEpoch",
     nodes=5,
     voters=4,
@@ -163,8 +163,8 @@ def _new_node(removes_the_leader: bool) -> tuple[Step, ...]:
 # but names it in its answers. n4 has no voters yet in which it could look for them. Simulation found it.
 EX_17 = Scenario(
     id="EX-17",
-    title="A new node exits when it asks a voter that has no endpoints of the leader that it names",
-    question="Does n4 start for the first time while n1, which was removing itself, is down?",
+    title="A new node exits when it fetches from a voter that names a leader without endpoints",
+    question="Can n4 start for the first time while n1, which was removing itself, is down?",
     source=KIP_853 / "Fetch",
     nodes=4,
     voters=3,

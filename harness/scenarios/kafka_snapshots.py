@@ -52,8 +52,8 @@ CLEANING_SECONDS = 65
 # still later leader. n5 makes its snapshot between the topic and that leader's first record. Simulation found it.
 EX_09 = Scenario(
     id="EX-09",
-    title="A follower exits when the snapshot that it fetched is of an earlier epoch than its own last record",
-    question="Does n3, whose last record was never committed, follow n5, which has only a snapshot of what n3 lacks?",
+    title="A follower exits when it fetches a snapshot of an earlier epoch than its own last record",
+    question="Can n3, whose last record was never committed, follow n5, which has only a snapshot of what n3 lacks?",
     source=KIP_630 / "When to delete snapshots and log segments",
     nodes=5,
     layout="combined",
@@ -118,7 +118,7 @@ def fetch_snapshot(epoch: str, error: str, name: str) -> Step:
 EX_10 = Scenario(
     id="EX-10",
     title="The errors of FetchSnapshot cannot be sent",
-    question="Is a follower told that the leader does not have a snapshot, and that its epoch is over?",
+    question="Does a follower learn that the leader does not have a snapshot, and that its epoch is over?",
     source=KIP_630 / "FetchSnapshot",
     nodes=3,
     story=(

@@ -119,7 +119,7 @@ LD_01 = scenario_1(
 LD_02 = scenario_1(
     2,
     n=20,
-    title="A follower is in sync although ten of its records are not the leader's",
+    title="A follower is in sync although ten of its records differ from the leader's",
     question="Does n2, whose log is as long as the leader's was, notice that offsets 11 to 20 are of another epoch?",
     breaks=("diverged-logs",),
 )
@@ -186,7 +186,7 @@ LD_05 = Scenario(
 LD_07 = Scenario(
     id="LD-07",
     title="Logs stay different at several offsets after six unclean elections in quick succession",
-    question="Does n1 find the end of what it has in common with n2 if neither knows any of the other's three epochs?",
+    question="Does n1 find where its log diverges from n2's if neither knows any of the other's three epochs?",
     source=KIP_279 / "Rejected Alternatives, Alternative 2",
     nodes=3,
     layout="zookeeper",
@@ -209,7 +209,7 @@ def protocol_versions(n1: str, n2: str) -> Mapping[int, Mapping[str, str]]:
 # The follower's version decides, because it chooses the version of its request. The leader answers either.
 LD_13 = Scenario(
     id="LD-13",
-    title="A follower that was not upgraded yet does not truncate to what it has in common with its leader",
+    title="A follower that is not upgraded yet does not truncate to the end of the common log",
     question="Are the logs equal if one broker uses KIP-101's rule and the other KIP-279's, as during an upgrade?",
     source=KIP_279 / "Compatibility, Deprecation, and Migration Plan",
     nodes=3,
@@ -239,8 +239,8 @@ OLD_FORMAT = {"log.message.format.version": "0.10.2"}
 # n1 stores no high watermark before it dies, so it starts with 0. It cannot ask or fetch from its leader.
 LD_06 = Scenario(
     id="LD-06",
-    title="A follower truncates to its high watermark when it starts, and acknowledged records are lost",
-    question="Does n1, which had all 21 records, still have them if its leader dies after n1 was restarted?",
+    title="A follower truncates to its high watermark at startup, and acknowledged records are lost",
+    question="Does n1 keep all 21 records if its leader fails after n1 was restarted?",
     source=KIP_279 / "Proposed Changes, Scenario 2",
     nodes=3,
     layout="zookeeper",

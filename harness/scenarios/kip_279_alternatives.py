@@ -29,8 +29,8 @@ from harness.scenarios.unclean_recovery import LOSS
 
 LD_14 = Scenario(
     id="LD-14",
-    title="Rejected alternative: the follower asks for one epoch after another, and needs two round trips",
-    question="How many answers does n4 need, whose last epoch its leader does not know?",
+    title="Rejected alternative: the follower requests one epoch at a time, which takes two round trips",
+    question="How many responses does n4 need if its leader does not know n4's last epoch?",
     source=KIP_279 / "Rejected Alternatives, Alternative 1",
     nodes=4,
     voters=3,
@@ -53,7 +53,7 @@ QUESTION_BYTES = 56
 LD_15 = Scenario(
     id="LD-15",
     title="Rejected alternative: the follower sends all its epochs, which makes its request larger",
-    question="How much larger is n4's request, which has both of its epochs that end at the high watermark or later?",
+    question="How much larger is n4's request, which has both of its epochs that end at or above the high watermark?",
     source=KIP_279 / "Rejected Alternatives, Alternative 2",
     nodes=4,
     voters=3,
@@ -80,7 +80,7 @@ STORED_IN_SECOND_TURN = {"replica.high.watermark.checkpoint.interval.ms": "20000
 LD_16 = Scenario(
     id="LD-16",
     title="Rejected alternative: logs stay different after unclean elections if the high watermark has advanced",
-    question="Where does n3 truncate, whose high watermark is 2 and whose epochs its leader does not know?",
+    question="Where does n3 truncate if its high watermark is 2 and its leader knows none of its epochs?",
     source=KIP_279 / "Rejected Alternatives, Alternative 2",
     nodes=4,
     voters=3,
@@ -110,7 +110,7 @@ UNCLEAN = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
 # can neither ask nor fetch. What it has kept is seen when n4 dies.
 LD_17 = Scenario(
     id="LD-17",
-    title="Rejected alternative: records are lost if the high watermark is not stored at each change of the leader",
+    title="Rejected alternative: records are lost if the high watermark is not stored at each leader change",
     question="Does n3, which had all 21 committed records, still have them after a crash?",
     source=KIP_279 / "Alternatives that address clean leader election only, 1",
     nodes=4,
@@ -182,8 +182,8 @@ def random_histories(seed: int) -> Sequence[Step]:
 
 LD_08 = Scenario(
     id="LD-08",
-    title="A follower keeps an offset whose epoch is not the leader's",
-    question="Are the logs of n3 and n4 equal after random unclean elections, whose epochs the other does not know?",
+    title="A follower keeps a record whose epoch differs from the leader's",
+    question="Are the logs of n3 and n4 equal after random unclean elections in epochs that the other does not know?",
     source=KIP_279 / "Proposed Changes",
     nodes=4,
     voters=3,

@@ -69,7 +69,7 @@ def compacted_epoch(n4_dies: Step) -> tuple[Step, ...]:
 LD_12 = Scenario(
     id="LD-12",
     title="Compaction removes all records of an epoch, and logs diverge",
-    question="Does n3 truncate what it alone has if n4 has neither a record of the next epoch nor its file of epochs?",
+    question="Does n3 truncate its own records if n4 has neither a record of the next epoch nor its epoch file?",
     source=KIP_279 / "Impact of topic compaction",
     nodes=4,
     voters=3,

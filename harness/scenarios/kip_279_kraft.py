@@ -178,7 +178,7 @@ def of_scenario_2(number: int, leaders: int) -> Case:
 LD_21 = Case(
     id="LD-21",
     title="A follower truncates below its high watermark where its leader's log differs",
-    question="Does n3, which has stored a high watermark above 0, truncate to 0, or keep a record that n4 has not?",
+    question="Does n3, which stored a high watermark above 0, truncate to 0 or keep a record that n4 does not have?",
     section="Proposed Changes, Scenario 3",
     story=unclean_leader_changes(4, after={0: wait_until(stored_high_watermark(3, PARTITION))}),
     shows=(log_end(2), truncation_rounds(2)),
@@ -203,7 +203,7 @@ ONE_IN_SYNC = {**SHORT_SESSIONS, "min.insync.replicas": "1"}
 LD_19 = Scenario(
     id="LD-19",
     title="Logs match after leaders are killed at random under load with acks=1",
-    question="Do all replicas' logs agree after every leader lost records that it alone had?",
+    question="Do the logs of all replicas agree after every leader lost records that only it had?",
     source=KIP_279 / "Proposed Changes",
     nodes=3,
     layout="combined",

@@ -13,7 +13,7 @@ KIP_595 = Source("KIP-595")
 
 LP_01 = Scenario(
     id="LP-01",
-    title="A partitioned leader continues to answer as leader",
+    title="A partitioned leader continues to respond as leader",
     question="How long does a partitioned leader claim leadership after the others have elected a new leader?",
     source=KIP_595 / "Leader Progress Timeout",
     nodes=3,
@@ -32,7 +32,7 @@ LP_01 = Scenario(
 LP_05 = Scenario(
     id="LP-05",
     title="A partitioned leader rejoins with an inflated epoch and forces an election",
-    question="Does an old leader that rejoins after 20 s depose the leader that the others have elected?",
+    question="Does an old leader that rejoins after 20 s depose the leader that the other nodes have elected?",
     source=KIP_595 / "Leader Progress Timeout",
     nodes=3,
     story=(

@@ -79,7 +79,7 @@ N2_FIRST = first_leader(2, nodes=3, others_ms=2500)
 PV_11 = Scenario(
     id="PV-11",
     title="A partitioned candidate keeps incrementing its epoch",
-    question="By how much does the epoch grow in 24 s if n1 is partitioned while it is a Candidate?",
+    question="By how much does the epoch increase in 24 s if n1 is partitioned while it is a Candidate?",
     source=KIP_996 / "New ProspectiveState",
     nodes=3,
     story=(
@@ -176,7 +176,7 @@ PV_26 = Scenario(
 # n5 is isolated, so n3 and n4 need the vote of n2, which still fetches from the leader.
 PV_28 = Scenario(
     id="PV-28",
-    title="A leader without a majority keeps its last follower from voting for a new leader",
+    title="A leader without a majority prevents its last follower from voting for a new leader",
     question="Is a new leader elected if leader n1 reaches only n2, and n3 and n4 need the vote of n2?",
     source=KIP_996 / "Can Pre-Vote prevent a quorum from electing a leader?",
     nodes=5,
@@ -232,7 +232,7 @@ COMMITTED_DATA_LOSS = ("lost-write|non-linearizable", "high-watermark-went-back"
 PV_32 = Scenario(
     id="PV-32",
     title="A voter with a replaced disk elects a lagging voter, and committed records are lost",
-    question="Is n1 elected with the vote of n3, whose disk was replaced, although it lacks committed records?",
+    question="Is n1, which lacks committed records, elected with the vote of n3, whose disk was replaced?",
     source=KIP_996 / "Covering disk loss scenario in scope",
     nodes=3,
     workload="register",

@@ -77,7 +77,7 @@ STILL_OFFLINE = wait_until(partition_offline(PARTITION), within=1)
 UR_23 = Scenario(
     id="UR-23",
     title="A user without permissions recovers partitions",
-    question="Is nobody elected by users who lack CLUSTER_ACTION or DESCRIBE, and n1 by one who has both?",
+    question="Is an election refused for users who lack CLUSTER_ACTION or DESCRIBE, and n1 elected for one with both?",
     source=UNCLEAN_RECOVERY / "Public Interfaces",
     nodes=4,
     voters=3,

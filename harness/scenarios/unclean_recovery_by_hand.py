@@ -35,7 +35,7 @@ ONE = ("--topic", TOPIC, "--partition", "0")
 UR_06 = Scenario(
     id="UR-06",
     title="An operator forces an unclean election with Kafka's tool",
-    question="Does the tool elect the first live replica, refuse a second election, and say what it did?",
+    question="Does the tool elect the first live replica, refuse a second election, and report what it did?",
     source=UNCLEAN_RECOVERY / "Motivation",
     nodes=4,
     voters=3,
@@ -54,7 +54,7 @@ UR_06 = Scenario(
 
 UR_32 = Scenario(
     id="UR-32",
-    title="Recovery on Kafka as it is: order the replicas by their logs, then elect",
+    title="Recovery with unmodified Kafka: order the replicas by their logs, then elect",
     question="Is the longest live log elected if a reassignment puts it first while the partition is offline?",
     source=UNCLEAN_RECOVERY / "Proposed Changes",
     nodes=4,

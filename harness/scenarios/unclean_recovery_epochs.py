@@ -102,7 +102,7 @@ LATER_EPOCH = Side(
 UR_07 = Scenario(
     id="UR-07",
     title="The tool prefers a longer log of an older epoch",
-    question="Is n3 elected, which has 35 records, and not n1, which has 40, the last of an older epoch?",
+    question="Is n3 with 35 records elected, and not n1 with 40 records, the last of which is of an older epoch?",
     source=UNCLEAN_RECOVERY / "Proposed Changes",
     nodes=5,
     voters=3,
@@ -121,7 +121,7 @@ UR_07 = Scenario(
 
 UR_08 = Scenario(
     id="UR-08",
-    title="The current epoch of a replica hides that its last records are older",
+    title="A replica's current epoch hides that its last records are older",
     question="Does the tool elect n1 if brokers report the epoch that they know, not that of their last record?",
     source=UNCLEAN_RECOVERY / "GetReplicaLogInfo RPC",
     nodes=5,

@@ -33,8 +33,8 @@ def n1_answers_late(by_ms: int) -> RpcRule:
 UR_13 = scenario(
     13,
     "Public Interfaces",
-    "A broker that answers late is waited for indefinitely, or not at all",
-    "With the default duration of 30 s, does an answer after 29 s count, and one after 31 s not?",
+    "The tool waits for a slow broker indefinitely, or not at all",
+    "With the default duration of 30 s, does a response after 29 s count, and one after 31 s not?",
     (
         *OFFLINE,
         intercept(n1_answers_late(DEFAULT_MS + 1000), n1_answers_late(DEFAULT_MS - 1000)),
@@ -62,8 +62,8 @@ UR_13 = scenario(
 UR_26 = scenario(
     26,
     "Motivation",
-    "A recovery without a quorum of controllers never ends, or leaves half of the work",
-    "Does the tool say within its time that it elected nobody, and elect n1 once the quorum is back?",
+    "A recovery without a controller quorum never ends, or is left half done",
+    "Does the tool report in time that it elected no leader, and elect n1 once the quorum is back?",
     (
         *OFFLINE,
         mark("n1 is the only voter that is left"),
@@ -100,8 +100,8 @@ ANSWERS_TO_TOOL = RpcRule(
 
 UR_31 = Scenario(
     id="UR-31",
-    title="A broker is asked for each partition's log by a request of its own",
-    question="Are the logs of 1,001 partitions asked for with two requests to each broker?",
+    title="A broker receives a separate request for each partition's log",
+    question="Are the logs of 1,001 partitions requested with two requests to each broker?",
     source=UNCLEAN_RECOVERY / "Rejected Alternatives",
     nodes=4,
     voters=3,

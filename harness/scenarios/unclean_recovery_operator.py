@@ -50,7 +50,7 @@ UR_09 = scenario(
     9,
     "Public Interfaces",
     "The plan for a manual recovery overwrites a file",
-    "Does the tool write a plan that changes nothing, refuse to replace it, and does elect-leaders carry it out?",
+    "Does the tool write a plan and change nothing, refuse to overwrite it, and does elect-leaders run it?",
     (
         *OFFLINE,
         PLANNED,
@@ -76,8 +76,8 @@ FILE = ("--path-to-json-file", LISTED)
 UR_11 = scenario(
     11,
     "Public Interfaces",
-    "The tool accepts options that exclude each other",
-    "Are options refused that say no action, two actions, no partitions, or partitions twice?",
+    "The tool accepts mutually exclusive options",
+    "Are options rejected that name no action, two actions, no partitions, or partitions twice?",
     (
         *OFFLINE,
         refused(ALL, because="expected at least one of them, found none", name="no action"),
@@ -103,8 +103,8 @@ def recover_listed(content: object, *, output: Sequence[str], exit_code: int, na
 UR_12 = scenario(
     12,
     "Public Interfaces",
-    "One malformed partition of the input keeps the others from recovering",
-    "Is a file that is no list refused, and does each partition of a list have its outcome?",
+    "One malformed partition in the input prevents the recovery of the others",
+    "Is a file that is not a list rejected, and does each partition of a list have its own outcome?",
     (
         *OFFLINE,
         create_topic(LEADER, "online", 1),
@@ -133,8 +133,8 @@ UR_12 = scenario(
 UR_20 = scenario(
     20,
     "Proposed Changes",
-    "The tool is stopped half-way, and a second run cannot finish",
-    "Does a tool that gets SIGTERM change nothing, say so, and does a second run recover the partition?",
+    "The tool is stopped halfway, and a second run cannot finish",
+    "Does the tool change nothing on SIGTERM and say so, and does a second run recover the partition?",
     (
         *OFFLINE,
         run_tool(
@@ -165,8 +165,8 @@ N4_RETURNS = (
 UR_22 = scenario(
     22,
     "Proposed Changes, caveats",
-    "An in-sync replica returns while the tool elects another",
-    "Is the chosen replica refused if n4 has returned between the question and the election, and is nothing lost?",
+    "An in-sync replica returns while the tool elects another replica",
+    "Is the chosen replica refused if n4 returns between the query and the election, and is nothing lost?",
     (
         *N4_RETURNS,
         elect_leaders(output=[r"t\s+0\s+already online"], name="an election that comes too late"),
@@ -190,7 +190,7 @@ UR_25 = scenario(
     25,
     "Rejected Alternatives",
     "A tool that fails slows the controller",
-    "Does the controller work on after a tool that is killed, and requests that no tool would send?",
+    "Does the controller keep working after a tool was killed, and after requests that no tool would send?",
     (
         *OFFLINE,
         run_tool(
@@ -240,8 +240,8 @@ def recover_by_n2(*options: str, output: Sequence[str], exit_code: int = 0, name
 UR_14 = scenario(
     14,
     "Public Interfaces",
-    "The tool gives up at the first change of the controller",
-    "Is an election that failed repeated, unless no retry is allowed?",
+    "The tool gives up at the first controller change",
+    "Is a failed election retried, unless retries are disabled?",
     (
         *OFFLINE,
         ONE_FAILS,
@@ -282,7 +282,7 @@ UR_21 = scenario(
     21,
     "Proposed Changes, caveats",
     "A broker that the controller has fenced is elected",
-    "Is n4 refused, which has the longest log and answers the operator alone, and the next best elected by hand?",
+    "Is n4, which has the longest log but is fenced, refused, and the next best replica elected by hand?",
     (
         *N4_IS_FENCED,
         TAKES_N4,

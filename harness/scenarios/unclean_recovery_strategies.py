@@ -28,7 +28,7 @@ def loses_by(strategy: str, records: int) -> Side:
 UR_30 = Scenario(
     id="UR-30",
     title="Rejected alternative: the controller elects the longest log by itself",
-    question="Does the strategy Aggressive lose 10 records, where an election of the first live replica loses 50?",
+    question="Does the Aggressive strategy lose 10 records where an election of the first live replica loses 50?",
     source=UNCLEAN_RECOVERY / "Rejected Alternatives",
     nodes=4,
     voters=3,

@@ -93,7 +93,7 @@ DESIGNATES_N1 = designate([1], "election_not_needed", "a designated election of 
 UR_16 = Scenario(
     id="UR-16",
     title="A designated election replaces a leader that is online",
-    question="Is an election of a partition that has a leader refused, and the leader left alone?",
+    question="Is an election refused for a partition that has a leader, and does that leader stay?",
     source=UNCLEAN_RECOVERY,
     nodes=3,
     voters=3,
@@ -152,8 +152,8 @@ UR_10 = scenario(
 UR_17 = scenario(
     17,
     "Proposed Changes",
-    "A node that is no live replica is designated",
-    "Are a broker without a replica, one that is fenced, and one that does not exist refused as leaders?",
+    "A node that is not a live replica is designated",
+    "Are a broker without a replica, a fenced one, and one that does not exist refused as leaders?",
     (
         *OFFLINE,
         designate([9], "invalid_request", "a broker that does not exist"),
@@ -169,7 +169,7 @@ UR_18 = scenario(
     18,
     "Proposed Changes",
     "A second run of the tool changes the leader again",
-    "Does a second operator, who designates another replica, find the partition online, and a second run too?",
+    "Does a second operator who designates another replica find the partition online, and a second run too?",
     (
         *OFFLINE,
         ELECTS_N1,
@@ -187,7 +187,7 @@ UR_19 = scenario(
     19,
     "Proposed Changes",
     "A partition that cannot be recovered is not reported",
-    "Does the tool recover the partition that has live replicas, name the other one, and end with an error?",
+    "Does the tool recover the partition with live replicas, name the other one, and exit with an error?",
     (
         *QUORUM_LED_BY_N1,
         create_partition("u", (4, 3), {"min.insync.replicas": "1"}),
@@ -210,8 +210,8 @@ RECOVERED = (*OFFLINE, ELECTS_N1, leads(1), *all_return(1))
 
 UR_24 = Scenario(
     id="UR-24",
-    title="The test plan of the KIP; an unclean election in place of the tool loses more",
-    question="Is the partition offline, then led by the live replica with the longest log, and the loss what it lacks?",
+    title="The KIP's test plan: an unclean election instead of the tool loses more records",
+    question="Is the partition offline, then led by the longest live log, and is the loss what that log lacks?",
     source=UNCLEAN_RECOVERY / "Test Plan",
     nodes=5,
     voters=3,
@@ -225,7 +225,7 @@ UR_28 = scenario(
     28,
     "Designated Leader Elections",
     "A malformed list of designated leaders elects a wrong one",
-    "Is a request refused whose list is missing, too long, or of another election?",
+    "Is a request rejected whose list is missing, too long, or of another election?",
     (
         *OFFLINE,
         malformed(None, "no list"),

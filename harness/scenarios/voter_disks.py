@@ -20,7 +20,7 @@ from harness.scenarios.voter_roles import campaigns, role_shows
 RA_36 = Scenario(
     id="RA-36",
     title="A node with a new disk uses the vote of its old one",
-    question="Is n3 with a new directory id an observer, which cannot be added before the old one is removed?",
+    question="Is n3 with a new directory id an observer, which cannot be added before its old id is removed?",
     source=KIP_642 / "Disk replacement",
     nodes=3,
     voters=3,
@@ -61,7 +61,7 @@ RA_36 = Scenario(
 PV_32K = Scenario(
     id="PV-32K",
     title="A voter with a new directory id elects a lagging voter, and committed records are lost",
-    question="Is n1, which lacks committed records, not elected with n3, whose new disk has a new directory id?",
+    question="Is n1, which lacks committed records, not elected by n3, whose new disk has a new directory id?",
     source=KIP_996 / "Covering disk loss scenario in scope",
     nodes=3,
     voters=3,

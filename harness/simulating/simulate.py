@@ -3,6 +3,7 @@
     search = Search(request, store, master, on_event)
     for directory, verdict in search.runs(): ...
     search.tally                    # how many runs, why some did not pass, and how long it took
+    search.known_defect(reason)     # the known defect of Kafka that explains it, e.g. "EX-02"
 
 A run that does not pass is simulated again, with all that observers record, and stored and judged like any other; of
 each reason, the first STORED runs. So is a share of the runs that pass, if the request asks for a sample.
@@ -22,6 +23,7 @@ from random import Random
 from typing import Any, Final
 
 from harness.exploration.explore import begin_run
+from harness.judging.known_defects import known_reason
 from harness.judging.runs import judge_run
 from harness.judging.spark import SparkLater
 from harness.model import Verdict
@@ -88,18 +90,6 @@ class Tally:
         found = f", {counted(self.failed, 'run')} to check" if self.failed else ""
         return f"{counted(self.runs, 'run')} of {mean:.1f} virtual seconds, {self.per_minute:,.0f} a minute{found}"
 
-    def to_json(self) -> dict[str, Any]:
-        """The tally as JSON."""
-        return {
-            "runs": self.runs,
-            "seconds": round(self.seconds, 3),
-            "virtual_seconds": round(self.virtual_seconds, 3),
-            "operations": self.operations,
-            "reasons": {
-                name: {"runs": reason.runs, "first_seed": reason.first_seed} for name, reason in self.reasons.items()
-            },
-        }
-
 
 class Search:
     """One search over the seeds of a request."""
@@ -122,6 +112,30 @@ class Search:
         self._store, self._spark, self._on_event = store, SparkLater(master), on_event
         self._available = available_actions(self.request)
         self._sampled = Random(f"sample {seed}")
+
+    def known_defect(self, reason: str) -> str | None:
+        """The known defect of Kafka that explains why runs do not pass; None if they show something new."""
+        request = self.request
+        return known_reason(filter(None, (request.system, request.beside, request.upgrade_to)), reason)
+
+    def to_json(self) -> dict[str, Any]:
+        """The tally as JSON."""
+        tally = self.tally
+        return {
+            "seed": self.request.seed,
+            "runs": tally.runs,
+            "seconds": round(tally.seconds, 3),
+            "virtual_seconds": round(tally.virtual_seconds, 3),
+            "operations": tally.operations,
+            "reasons": {
+                name: {
+                    "runs": reason.runs,
+                    "first_seed": reason.first_seed,
+                    "known_defect": self.known_defect(name),
+                }
+                for name, reason in tally.reasons.items()
+            },
+        }
 
     def runs(self) -> Iterator[tuple[RunDirectory, RunVerdict]]:
         """The runs that were stored, as they are checked.

@@ -143,6 +143,11 @@ def refuse_unavailable_faults(plan: Plan, faults: Sequence[str] = ()) -> None:
             raise BadInput(f"story: {step.f}: {reason}")
 
 
+def systems_of(plan: Plan) -> list[str]:
+    """The systems that a plan's nodes have, some of them perhaps later in the run."""
+    return [plan.system, *plan.node_systems.values(), *versions_in(plan.story)]
+
+
 def versions_in(story: Iterable[Step | StoryStep]) -> list[str]:
     """The systems that a story's changes of version name."""
     return [step.value["system"] for step in story if step.f == CHANGE_VERSION]
