@@ -137,7 +137,7 @@ def test_broken_invariant_ends_a_screened_run_but_not_a_recorded_one() -> None:
     assert simulate(broken, observes=True).virtual_ms > 35_000
 
 
-PLAYED = ["PV-01", "PV-26", "PV-32K", "LP-01", "RA-01", "RA-18", "DQ-01"]
+PLAYED = ["PV-01", "PV-26", "PV-32K", "LP-01", "RA-01", "RA-18", "RA-36", "DQ-01"]
 PLAYED += ["EX-02", "EX-03", "EX-04", "EX-07", "EX-08", "EX-09"]
 
 
