@@ -181,6 +181,15 @@ class RunDirectory:
         """The side runs of a reproduction, by name."""
         return runs(self.path)
 
+    def own_runs(self) -> list[RunDirectory]:
+        """The run itself, or the runs of a reproduction. Raises BadInput for a reproduction without any."""
+        if self.kind == "run":
+            return [self]
+        sides = self.sides()
+        if not sides:
+            raise BadInput(f"{self.path}: expected a reproduction with side runs, found none")
+        return sides
+
 
 def new_run(store: Path, name: str, now: datetime, kind: RunKind = "run") -> RunDirectory:
     """Create a run directory, whose name sorts by time; creates the store if necessary. now must be in UTC.

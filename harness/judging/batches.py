@@ -12,16 +12,17 @@ checkers/run_checks.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from harness import plugins
 from harness.judging.prepared import PreparedRun, prepare
-from harness.judging.runs import verdict_from
-from harness.judging.stored import runs_in, verdict_on
+from harness.judging.runs import judge_reproduction, keep_verdict, verdict_from, verdict_on_reproduction
 from harness.model import SplitbrainError
 from harness.model.systems import Report
+from harness.planning.plan import Plan
 from harness.recovery.heal import heal_before_judging
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory
@@ -85,7 +86,7 @@ class _Judging:
         if self.problem is not None:
             return self.problem
         try:
-            return verdict_on(self.directory, self.verdicts, is_written)
+            return _verdict_on(self.directory, self.verdicts, is_written)
         except (SplitbrainError, OSError) as error:
             return error
 
@@ -105,7 +106,7 @@ def directory_verdicts(
             try:
                 for line in heal_before_judging(directory):
                     report(line)
-                judging = _Judging(directory, [prepare(run) for run in runs_in(directory)])
+                judging = _Judging(directory, [prepare(run) for run in directory.own_runs()])
             except (SplitbrainError, OSError) as error:
                 refused.append((directory, error))
                 continue
@@ -120,3 +121,16 @@ def directory_verdicts(
         if not any(run.run.path in pending for run in judging.runs):
             yield judging.directory, judging.verdict(is_written)
     yield from refused
+
+
+def _verdict_on(directory: RunDirectory, verdicts: Mapping[str, RunVerdict], is_written: bool) -> RunVerdict:
+    """The verdict on a run or a reproduction by those on its runs, by name; is_written: the results of all are kept."""
+    runs = directory.own_runs()
+    if is_written:
+        for run in runs:
+            keep_verdict(run, verdicts[run.name])
+    if directory.kind == "run":
+        return verdicts[directory.name]
+    first = Plan.read(runs[0].plan)
+    judge = judge_reproduction if is_written else verdict_on_reproduction
+    return judge(directory, plugins.scenario(first.scenario or ""), first.command, verdicts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness import plugins
@@ -46,20 +46,6 @@ def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> It
         yield directory, verdicts[directory.path]
 
 
-def verdict_on(directory: RunDirectory, verdicts: Mapping[str, RunVerdict], is_written: bool) -> RunVerdict:
-    """The verdict on a run or a reproduction by those on its runs, by name; is_written: the results of all are kept."""
-    from harness.judging import runs as judging
-
-    if is_written:
-        for run in runs_in(directory):
-            judging.keep_verdict(run, verdicts[run.name])
-    if directory.kind == "run":
-        return verdicts[directory.name]
-    first = Plan.read(runs_in(directory)[0].plan)
-    judge = judging.judge_reproduction if is_written else judging.verdict_on_reproduction
-    return judge(directory, plugins.scenario(first.scenario or ""), first.command, verdicts)
-
-
 def rewrite_report(path: Path) -> Path:
     """Render a checked run's report; returns where it is."""
     from harness.judging.runs import write_reproduction_report, write_run_report
@@ -67,11 +53,11 @@ def rewrite_report(path: Path) -> Path:
     directory = _run_directory(path)
     if not directory.verdict.exists():
         raise BadInput(f"{path}: expected a checked run; run splitbrain check {path}")
-    for run in runs_in(directory):
+    for run in directory.own_runs():
         _require_history(run)
     if directory.kind == "reproduction":
-        first = Plan.read(runs_in(directory)[0].plan)
-        verdicts = {run.name: read_verdict(run.verdict) for run in runs_in(directory)}
+        first = Plan.read(directory.own_runs()[0].plan)
+        verdicts = {run.name: read_verdict(run.verdict) for run in directory.own_runs()}
         scenario = plugins.scenario(first.scenario or "")
         write_reproduction_report(directory, scenario, read_verdict(directory.verdict), verdicts)
     else:
@@ -79,19 +65,9 @@ def rewrite_report(path: Path) -> Path:
     return directory.report
 
 
-def runs_in(directory: RunDirectory) -> list[RunDirectory]:
-    """The run itself, or the runs of a reproduction. Raises BadInput for a reproduction without any."""
-    if directory.kind == "run":
-        return [directory]
-    sides = directory.sides()
-    if not sides:
-        raise BadInput(f"{directory.path}: expected a reproduction with side runs, found none")
-    return sides
-
-
 def refuse_damaged(directory: RunDirectory) -> None:
     """Raise BadInput for a run whose plan or tables cannot be read, and for a reproduction with one."""
-    for run in runs_in(directory):
+    for run in directory.own_runs():
         Plan.read(run.plan)
         for folder, schema in tables_of(run):
             chunk_files(folder, schema)
