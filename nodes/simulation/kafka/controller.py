@@ -3,7 +3,7 @@
 It serves what the sessions of the workloads register and set send: IncrementalAlterConfigs and DescribeConfigs of
 CLIENT_METRICS resources. A write is one record of the log: a number here, whose content is kept by Writes, so that
 one request stays atomic. Each node has an image, what it applied so far, and reads are answered from it. The driver
-(driver/release/SimulatedNode.java) decides who is the active controller and when a write is committed.
+(driver/release/Controller.java) decides who is the active controller and when a write is committed.
 
 Contains what requests mean and how they are answered, as QuorumController and ControllerApis answer them. Does not
 contain time, nodes' processes or the log.

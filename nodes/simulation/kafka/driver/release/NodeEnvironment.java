@@ -8,7 +8,6 @@ import org.apache.kafka.common.protocol.Readable;
 import org.apache.kafka.common.protocol.Writable;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.common.serialization.RecordSerde;
-import org.apache.kafka.snapshot.SnapshotReader;
 import splitbrain.simulation.Simulation;
 
 import java.lang.reflect.Proxy;
@@ -69,29 +68,6 @@ final class NodeEnvironment implements Time {
         }
     }
 
-    private final class Listener implements RaftClient.Listener<Long> {
-        @Override
-        public void handleCommit(BatchReader<Long> reader) {
-            try (reader) {
-                while (reader.hasNext()) {
-                    Batch<Long> batch = reader.next();
-                    long offset = batch.baseOffset();
-                    for (long value : batch.records()) node.commit(offset++, value);
-                    node.committed(batch);
-                }
-            }
-        }
-
-        @Override
-        public void handleLeaderChange(LeaderAndEpoch leader) {
-            node.leaderChanged(leader.leaderId().orElse(-1), leader.epoch());
-        }
-
-        @Override public void handleLoadSnapshot(SnapshotReader<Long> reader) { node.load(reader); }
-        public void handleLoadBootstrap(SnapshotReader<Long> reader) { reader.close(); }
-        @Override public void beginShutdown() { }
-    }
-
     private final class Expirations implements ExpirationService {
         @Override
         public <T> CompletableFuture<T> failAfter(long timeoutMs) {
@@ -128,10 +104,6 @@ final class NodeEnvironment implements Time {
 
     ExpirationService expirations() {
         return new Expirations();
-    }
-
-    RaftClient.Listener<Long> listener() {
-        return new Listener();
     }
 
     @Override

@@ -1,15 +1,8 @@
 // A node: Kafka's unmodified Raft client of a release, on a log and a quorum state in memory or in files, with virtual
-// time, and a small state machine in the place of the QuorumController.
+// time. Its state machine is a Controller, and a NodeObserver sees it from outside.
 //
 // The client's poll is called until it waits for time or a message; its timeout becomes an event. The disk (log and
 // quorum state) outlives the node's incarnations.
-//
-// The state machine answers as QuorumController does: a write is appended by the active controller and answered when it
-// is committed; other nodes refuse it and name the active one; a controller that loses its leadership fails the writes
-// that wait without a name, because they may still be committed. It writes a record without content from time to time
-// (NoOpRecord, metadata.max.idle.interval.ms). It makes a snapshot of what it applied after so many bytes of records
-// (metadata.log.max.record.bytes.between.snapshots), and the log before the latest one is deleted when it is larger than
-// metadata.max.retention.bytes.
 package org.apache.kafka.raft;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -19,10 +12,6 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
-import org.apache.kafka.raft.errors.BufferAllocationException;
-import org.apache.kafka.raft.errors.NotLeaderException;
-import org.apache.kafka.snapshot.SnapshotReader;
-import splitbrain.simulation.Invariants;
 import splitbrain.simulation.Node;
 import splitbrain.simulation.Remains;
 import splitbrain.simulation.Reports;
@@ -34,13 +23,9 @@ import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Random;
-import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
@@ -74,6 +59,8 @@ final class SimulatedNode implements Node {
     private String handled;
     private long handledMs;
     private final LogMirror mirror = new LogMirror();
+    private final NodeObserver observer;
+    private final Controller controller;
 
     private Disk disk;
     private Object formattedVoters;
@@ -88,33 +75,9 @@ final class SimulatedNode implements Node {
     private boolean isPaused;
     private final ArrayDeque<Runnable> waiting = new ArrayDeque<>();
     private long timerNumber;
-    private EpochState observedState;
     // The state in which the client polls without a wait, until something changes.
     private EpochState spinning;
-    private long highWatermark;
     private int correlation;
-
-    // The state machine.
-    private int activeEpoch = -1;
-    private int knownLeader = -1;
-    private final Map<Long, Long> pendingWrites = new LinkedHashMap<>();
-    // What it applied, in order, and where the next snapshot would end.
-    private final List<Long> image = new ArrayList<>();
-    private final long snapshotBytes;
-    private final long retentionBytes;
-    private long bytesSinceSnapshot;
-    // The size of the log as far as it was applied.
-    private long logBytes;
-    private Batch<Long> lastApplied;
-    private final Set<Long> openCalls = new LinkedHashSet<>();
-
-    // The last VotersRecord that was read, and its voter set.
-    private ByteBuffer lastVotersRecord;
-    private Object lastVoters;
-
-    private boolean isStatusDue;
-    // What Python knows of this node; null after a command that it knows the effect of.
-    private Known lastKnown;
 
     /** remains: of the node whose place it takes; null for one with an empty disk. */
     SimulatedNode(Simulation simulation, int id, Map<String, String> properties, Remains remains) {
@@ -125,8 +88,8 @@ final class SimulatedNode implements Node {
         staticVoters = staticVoters(simulation);
         config = Release.config(properties, staticVoters);
         requestTimeoutMs = Release.requestTimeoutMs(config);
-        snapshotBytes = ServerLog.number(properties, "metadata.log.max.record.bytes.between.snapshots", 20 << 20);
-        retentionBytes = ServerLog.number(properties, ServerLog.RETENTION_BYTES, ServerLog.RETENTION_BYTES_DEFAULT);
+        observer = new NodeObserver(simulation, this, mirror);
+        controller = new Controller(simulation, this, properties);
         if (remains == null) format();
         else takeOver(remains);
     }
@@ -244,16 +207,10 @@ final class SimulatedNode implements Node {
     public void start() {
         incarnation++;
         isPaused = false;
-        isStatusDue = true;
-        observedState = null;
         spinning = null;
-        highWatermark = -1;
-        activeEpoch = -1;
-        knownLeader = -1;
         handled = null;
-        image.clear();
-        bytesSinceSnapshot = 0;
-        logBytes = 0;
+        observer.started();
+        controller.started();
         simulation.invariants.starts(id);
         queue = new NodeEnvironment.Queue();
         metrics = new Metrics(environment);
@@ -266,7 +223,7 @@ final class SimulatedNode implements Node {
                 FETCH_WAIT_MS_MAX, true, CLUSTER_ID, bootstrapServers(), Release.endpoints(id),
                 Release.supportedKRaftVersions(), lines, random, config, disk.store(), metrics);
             Release.initialize(client, staticVoters, disk.store(), metrics, Release.noMetrics());
-            client.register(environment.listener());
+            client.register(controller);
         } catch (RuntimeException error) {
             exit(error);
             return;
@@ -292,7 +249,7 @@ final class SimulatedNode implements Node {
     @Override
     public void kill() {
         if (isUp()) end();
-        lastKnown = null;
+        observer.isKnown();
     }
 
     @Override
@@ -303,14 +260,14 @@ final class SimulatedNode implements Node {
     @Override
     public void pause() {
         isPaused = isUp();
-        lastKnown = null;
+        observer.isKnown();
     }
 
     @Override
     public void resume() {
         if (!isPaused) return;
         isPaused = false;
-        isStatusDue = true;
+        observer.statusIsDue();
         List<Runnable> actions = new ArrayList<>(waiting);
         waiting.clear();
         actions.forEach(Runnable::run);
@@ -363,12 +320,11 @@ final class SimulatedNode implements Node {
         client = null;
         incarnation++;
         isPaused = false;
-        isStatusDue = true;
+        observer.statusIsDue();
         waiting.clear();
         outbox.clear();
-        pendingWrites.clear();
         simulation.network.ended(id);
-        for (long call : List.copyOf(openCalls)) answer(call, "none", null);
+        controller.ended();
         if (metrics != null) metrics.close();
         metrics = null;
     }
@@ -429,13 +385,13 @@ final class SimulatedNode implements Node {
                 exit(error);
                 return;
             }
-            if (bytesSinceSnapshot >= snapshotBytes) {
-                observe();  // a single voter may have appended and committed in this poll what the snapshot covers
-                makeSnapshot();
+            if (controller.isSnapshotDue()) {
+                observer.observe();  // a single voter may have appended and committed in this poll what it covers
+                controller.makeSnapshot();
             }
             boolean hasProgressed = !outbox.isEmpty() || queue.hasProgressed();
             sendAll();
-            observe();
+            observer.observe();
             if (!client.isRunning()) {
                 client.close();
                 disk.close(true);
@@ -444,12 +400,12 @@ final class SimulatedNode implements Node {
                 return;
             }
             if (queue.isIdle() && queue.timeoutMs() > 0) break;
-            if (hasProgressed || observedState != spinning) spinning = null;
+            if (hasProgressed || observer.state() != spinning) spinning = null;
             polls = hasProgressed ? 0 : polls + 1;
             if (polls < SPIN_POLLS && spinning == null) continue;
-            spinning = observedState;
+            spinning = observer.state();
             boolean votes = !client.quorum().isObserver();
-            simulation.invariants.spins(id, observedState.name() + (votes ? "" : " that does not vote"));
+            simulation.invariants.spins(id, spinning.name() + (votes ? "" : " that does not vote"));
             wakeAfter(SPIN_STEP_MS);
             return;
         }
@@ -477,211 +433,53 @@ final class SimulatedNode implements Node {
             simulation.network.send(this, Release.destination(request), new SentRequest(this, request));
     }
 
-    // ---------------------------------------------------------------- the state machine
-
-    void commit(long offset, long value) {
-        simulation.invariants.applied(id, offset, value);
-        if (value < 0) return;
-        image.add(value);
-        simulation.reports.commit(id, value);
-        Long call = pendingWrites.remove(value);
-        if (call != null) answer(call, "ok", null);
-    }
-
-    void committed(Batch<Long> batch) {
-        lastApplied = batch;
-        bytesSinceSnapshot += batch.sizeInBytes();
-        logBytes += batch.sizeInBytes();
-    }
-
-    /** Begin with a snapshot; the one that a quorum is formatted with has nothing but voters. */
-    void load(SnapshotReader<Long> reader) {
-        try (reader) {
-            image.clear();
-            while (reader.hasNext()) image.addAll(reader.next().records());
-            bytesSinceSnapshot = 0;
-            simulation.invariants.loaded(id, reader.lastContainedLogOffset() + 1, image);
-            simulation.reports.load(id, image);
-        }
-    }
-
-    private void makeSnapshot() {
-        bytesSinceSnapshot = 0;
-        long end = lastApplied.lastOffset() + 1;
-        Release.snapshot(client, end, lastApplied.epoch(), lastApplied.appendTimestamp()).ifPresent(writer -> {
-            try (writer) {
-                writer.append(List.copyOf(image));
-                writer.freeze();
-            }
-            if (logBytes <= retentionBytes) return;
-            Release.deleteBefore(disk.log(), end, lastApplied.epoch());
-            logBytes = 0;
-        });
-    }
-
-    void leaderChanged(int leader, int epoch) {
-        knownLeader = leader;
-        if (leader == id) claim(epoch);
-        else renounce();
-    }
-
-    private void claim(int epoch) {
-        activeEpoch = epoch;
-        if (simulation.idleMs > 0) runAt(simulation.nowMs() + simulation.idleMs, () -> writeNoOp(epoch));
-    }
-
-    private void writeNoOp(int epoch) {
-        if (activeEpoch != epoch) return;
-        append(simulation.noOp());
-        runAt(simulation.nowMs() + simulation.idleMs, () -> writeNoOp(epoch));
-    }
-
-    private void renounce() {
-        activeEpoch = -1;
-        List<Long> calls = List.copyOf(pendingWrites.values());
-        pendingWrites.clear();
-        for (long call : calls) answer(call, "not-controller", null);
-    }
+    // ---------------------------------------------------------------- clients
 
     @Override
     public void serve(long call, Runnable action) {
-        openCalls.add(call);
+        controller.opened(call);
         run(action);
     }
 
     @Override
     public void write(long call, long value) {
-        if (activeEpoch < 0) {
-            answer(call, "not-controller", knownLeader < 0 || knownLeader == id ? null : String.valueOf(knownLeader));
-            return;
-        }
-        pendingWrites.put(value, call);
-        append(value);
-    }
-
-    private void append(long value) {
-        try {
-            Release.append(client, activeEpoch, value);
-        } catch (NotLeaderException | BufferAllocationException refused) {
-            renounce();
-        }
+        controller.write(call, value);
     }
 
     @Override
     public void read(long call) {
-        simulation.reports.arrive(call);
-        answer(call, "read", null);
+        controller.read(call);
     }
 
     @Override
     public void request(long call, short apiKey, short version, ByteBuffer bytes) {
         handle(apiKey, version, bytes,
-            response -> answer(call, "response", Reports.text(Wire.encoded(response, version))));
-    }
-
-    private void answer(long call, String result, String value) {
-        if (openCalls.remove(call)) simulation.answer(call, id, result, value);
+            response -> controller.answer(call, "response", Reports.text(Wire.encoded(response, version))));
     }
 
     // ---------------------------------------------------------------- what is seen from outside
 
-    private void observe() {
-        isStatusDue = true;
-        Invariants invariants = simulation.invariants;
-        boolean isChanged = mirror.update(id, disk, invariants);
-        QuorumState quorum = client.quorum();
-        EpochState state = Release.state(quorum);
-        if (state != observedState) observeState(state);
-        long offset = client.highWatermark().orElse(-1);
-        if (offset != highWatermark) {
-            if (offset >= 0) {
-                invariants.highWatermark(id, offset);
-                mirror.commit(id, state.epoch(), Math.max(highWatermark, 0), offset, invariants);
-                // Voters that were appended in this step were not those that the high watermark was computed with.
-                if (state instanceof LeaderState<?> && !(isChanged && simulation.isDynamic)) observeMajority(offset);
-            }
-            highWatermark = offset < 0 ? highWatermark : offset;
-        }
-        if (isChanged && simulation.isDynamic) observeVoters();
-    }
-
-    private void observeMajority(long offset) {
-        int reached = 0;
-        int voters = 0;
-        for (int voter : voterIds()) {
-            voters++;
-            if (simulation.node(voter).endOffset() >= offset) reached++;
-        }
-        simulation.invariants.reached(id, offset, reached, voters);
-    }
-
-    private void observeState(EpochState state) {
-        observedState = state;
-        Invariants invariants = simulation.invariants;
-        invariants.epoch(id, state.epoch());
-        invariants.vote(id, state.epoch(), Release.voted(state));
-        if (state instanceof LeaderState<?>) {
-            invariants.leads(id, state.epoch());
-            invariants.hasCommitted(id, state.epoch(), mirror.startOffset(), mirror::hashAt);
-        }
-    }
-
-    private void observeVoters() {
-        Object read = readVoters();
-        Object held = VoterSets.SUPPORT.held(client);
-        if (read == null || held.equals(read)) return;
-        String heldIds = VoterSets.SUPPORT.ids(held).toString();
-        String readIds = VoterSets.SUPPORT.ids(read).toString();
-        boolean isSame = heldIds.equals(readIds);
-        simulation.invariants.voters(id, isSame ? held.toString() : heldIds, isSame ? read.toString() : readIds);
-    }
-
-    /** The voters that the log names, or those of the snapshot that the disk was formatted with. */
-    private Object readVoters() {
-        ByteBuffer record = mirror.voters();
-        if (record == null) return formattedVoters;
-        if (record != lastVotersRecord) lastVoters = VoterSets.SUPPORT.read(record);
-        lastVotersRecord = record;
-        return lastVoters;
-    }
-
-    // What status shows, without the end offsets of others.
-    private record Known(EpochState state, int leader, long highWatermark, long endOffset, int lastEpoch, Object voters) { }
-
     @Override
     public void putChangedStatus(ObjectNode statuses) {
-        if (!isStatusDue) return;
-        isStatusDue = false;
-        Known known = isExecuting() ? known() : null;
-        if (Objects.equals(known, lastKnown)) return;
-        lastKnown = known;
-        statuses.set(String.valueOf(id), known == null ? null : status(known));
+        observer.putChangedStatus(statuses);
     }
 
-    private Known known() {
-        EpochState state = Release.state(client.quorum());
-        Object voters = state instanceof LeaderState<?> leader ? Release.endOffsets(leader)
-            : simulation.isDynamic ? VoterSets.SUPPORT.held(client) : null;
-        int leader = client.quorum().leaderId().orElse(-1);
-        long offset = client.highWatermark().orElse(-1);
-        return new Known(state, leader, offset, client.logEndOffset(), Release.lastEpoch(disk.log()), voters);
+    /** The running client; null while there is none. */
+    KafkaRaftClient<Long> client() {
+        return client;
     }
 
-    private ArrayNode status(Known known) {
-        EpochState state = known.state;
-        long offset = known.highWatermark;
-        ArrayNode row = Reports.JSON.createArrayNode();
-        row.add(state.name()).add(state.epoch()).add(known.leader).add(Release.voted(state)).add(offset).add(known.endOffset);
-        LeaderState<?> leader = state instanceof LeaderState<?> leading ? leading : null;
-        row.add(leader != null && offset > leader.epochStartOffset());
-        row.add(known.lastEpoch).add(client.quorum().isVoter());
-        ObjectNode voters = row.addObject();
-        if (leader != null) ((Map<?, ?>) known.voters).forEach((voter, end) -> voters.put(voter.toString(), (Long) end));
-        else for (int voter : voterIds()) voters.put(String.valueOf(voter), voter == id ? known.endOffset : -1);
-        return row;
+    Disk disk() {
+        return disk;
     }
 
-    private Iterable<Integer> voterIds() {
+    /** The voters that the disk was formatted with; null if it was with none. */
+    Object formattedVoters() {
+        return formattedVoters;
+    }
+
+    /** Who votes, as far as the running client knows. */
+    Iterable<Integer> voterIds() {
         return simulation.isDynamic ? VoterSets.SUPPORT.ids(VoterSets.SUPPORT.held(client)) : staticVoters.keySet();
     }
 }
