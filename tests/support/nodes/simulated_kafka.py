@@ -7,6 +7,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
+
 from harness.model import Observation
 from harness.model.quorum_states import State
 from nodes.simulation.cluster import SimulationSpec
@@ -15,7 +17,13 @@ from nodes.simulation.kafka.driver_process import RaftDriver
 from nodes.simulation.kafka.jars import RaftLibrary, RaftRelease
 from workloads.register import read_of, write_of
 
-VERSIONS = ("3.7.2", "3.8.1", "3.9.1", "4.0.0", "4.3.1")
+
+def in_between(*values: Any) -> Any:
+    """Parameters of a release between two others that are tested: `make test-all` has them."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+VERSIONS = ("3.7.2", in_between("3.8.1"), "3.9.1", in_between("4.0.0"), "4.3.1")
 NO_ANSWER = "no answer"
 
 

@@ -9,10 +9,11 @@ from harness.model import BadInput
 from harness.model.quorum_states import State
 from harness.model.systems import BOOTSTRAP_NODES
 from nodes.wire import codec
+from tests.support.nodes.simulated_kafka import in_between
 
 pytestmark = pytest.mark.kafka
 
-DYNAMIC = ("3.9.1", "4.0.0", "4.3.1")
+DYNAMIC = ("3.9.1", in_between("4.0.0"), "4.3.1")
 
 
 def add_voter(run, node):
@@ -156,7 +157,7 @@ def test_a_stale_voter_set_lets_both_sides_of_a_split_commit(story):
 
 def test_releases_before_3_9_have_static_voters_only(story):
     with pytest.raises(BadInput, match="whose voters are static"):
-        story("3.8.1", voters=3)
+        story("3.7.2", voters=3)
     with pytest.raises(BadInput, match="voters: expected 1 to 3"):
         story(voters=4)
 

@@ -8,7 +8,7 @@ from harness.model import BadInput
 from harness.model.quorum_states import State
 from nodes.simulation.cluster import SimulationSpec
 from nodes.simulation.kafka.cluster import KafkaCluster
-from tests.support.nodes.simulated_kafka import VERSIONS
+from tests.support.nodes.simulated_kafka import VERSIONS, in_between
 
 pytestmark = pytest.mark.kafka
 
@@ -37,7 +37,7 @@ def test_a_node_that_does_not_lead_names_the_active_controller(story):
     assert run.read(leader, "r1") is None
 
 
-@pytest.mark.parametrize(("version", "deposes"), [("3.9.1", True), ("4.0.0", False), ("4.3.1", False)])
+@pytest.mark.parametrize(("version", "deposes"), [("3.9.1", True), in_between("4.0.0", False), ("4.3.1", False)])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_follower_that_was_cut_off_deposes_the_leader_only_without_pre_vote(story, version, deposes, seed):
     run = story(version, seed)

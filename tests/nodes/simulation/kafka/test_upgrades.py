@@ -12,11 +12,11 @@ from nodes.kafka.configuration import SIMULATION_LOG
 from nodes.simulation.kafka.cluster import IN_FILES
 from nodes.simulation.schedule import voter_request
 from nodes.wire.codec import ADD_RAFT_VOTER
-from tests.support.nodes.simulated_kafka import Story
+from tests.support.nodes.simulated_kafka import Story, in_between
 
 pytestmark = pytest.mark.kafka
 
-PAIRS = [("3.9.1", "4.3.1"), ("3.7.2", "3.9.1"), ("4.3.1", "4.0.0")]
+PAIRS = [("3.9.1", "4.3.1"), ("3.7.2", "3.9.1"), in_between("4.3.1", "4.0.0")]
 FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
 
 
