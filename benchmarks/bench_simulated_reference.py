@@ -23,7 +23,15 @@ from tabulate import tabulate
 
 from harness.running.run import plan_of
 from harness.simulating.request import SimulationRequest
-from harness.simulating.searching import Screened, available_actions, request_of_run, screen, search
+from harness.simulating.searching import (
+    Screened,
+    available_actions,
+    processes,
+    processors,
+    request_of_run,
+    screen,
+    search,
+)
 from nodes.simulation.cluster import SimulationSpec
 from nodes.simulation.reference.cluster import ReferenceCluster
 from nodes.simulation.timeline import Timeline
@@ -117,10 +125,11 @@ def whole_runs(request: SimulationRequest, runs: int, is_light: bool) -> Count:
 def in_processes(request: SimulationRequest) -> tuple[Count, float]:
     """The count, and the seconds since the first run began."""
     count, begun, ended = Count(), None, 0.0
-    for screened in search(request, available_actions(request)):
-        ended = time.perf_counter()
-        begun = ended - screened.seconds if begun is None else begun
-        add(screened, count)
+    with processes(processors(request)) as pool:
+        for screened in search(request, available_actions(request), pool):
+            ended = time.perf_counter()
+            begun = ended - screened.seconds if begun is None else begun
+            add(screened, count)
     return count, ended - (begun or 0.0)
 
 

@@ -89,6 +89,9 @@ def _print_tally(search: Search, output: Output) -> None:
             for name, each in sorted(tally.reasons.items())
         ]
         print_table(("not passed", "runs", "first seed", "known defect"), rows)
+    if search.unchecked:
+        names = " ".join(str(run.path) for run in search.unchecked)
+        print(f"{counted(len(search.unchecked), 'stored run')} not checked yet: splitbrain check {names}")
 
 
 def _scenarios(

@@ -49,13 +49,19 @@ def carry_out(
     Raises what the controller failed with, and KeyboardInterrupt once the controller has ended in good order; and
     EnvironmentFailure for a run that had to be ended deadline_seconds after its controller started.
     """
+    with recorded(plan, run, is_stopped), watchdog(run) if outlives(plan) else nullcontext():
+        _follow(run, on_event, on_process, deadline_seconds)
+
+
+@contextmanager
+def recorded(plan: Plan, run: RunDirectory, is_stopped: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """This process records a run in the block. The run ends recorded, or interrupted if the block fails."""
     write_text(run.plan, plan.as_json())
     record_inputs(run, plan)
     own(run)
     run.enter("running", datetime.now(UTC))
     try:
-        with watchdog(run) if outlives(plan) else nullcontext():
-            _follow(run, on_event, on_process, deadline_seconds)
+        yield
     except BaseException:
         interrupt(run)
         raise

@@ -1,10 +1,11 @@
 """Searches many seeds for a run that breaks a rule: draws each run, simulates it, and screens it.
 
-    for screened in search(request, available):
-        screened.seed, screened.reason, screened.digest
+    with processes(at_once) as pool:
+        for screened in search(request, available, pool):
+            screened.seed, screened.reason, screened.digest
 
 The runs are spread over processes, each of which draws and simulates those of some seeds in a row. A run is the same in
-any process, so a run whose tables are needed is simulated again.
+any process, so a run whose tables are needed is simulated again (record).
 
 Contains the processes. Does not contain what is done with a run that does not pass (harness.simulating.simulate).
 """
@@ -85,22 +86,25 @@ def available_actions(request: SimulationRequest) -> tuple[str, ...]:
     return tuple(sorted(action for action, reason in unavailable_actions(plan).items() if reason is None))
 
 
-def search(request: SimulationRequest, available: Collection[str]) -> Iterator[Screened]:
-    """The runs of request.seeds seeds, as they are screened, in no fixed order."""
+def search(request: SimulationRequest, available: Collection[str], pool: Executor) -> Iterator[Screened]:
+    """The runs of request.seeds seeds, as they are screened in the processes of the pool, in no fixed order."""
     assert request.seed is not None, "a resolved request has a seed"
-    at_once = request.at_once or len(os.sched_getaffinity(0))
     seeds = iter(range(request.seed, request.seed + request.seeds))
     batches = iter(lambda: tuple(islice(seeds, TIMED_BATCH if request.timed else 1)), ())
     pending: set[Future[list[Screened]]] = set()
-    with processes(at_once) as pool:
-        while True:
-            for batch in islice(batches, 2 * at_once - len(pending)):
-                pending.add(pool.submit(screen_all, request, batch, tuple(available)))
-            if not pending:
-                return
-            done, pending = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield from future.result()
+    while True:
+        for batch in islice(batches, 2 * processors(request) - len(pending)):
+            pending.add(pool.submit(screen_all, request, batch, tuple(available)))
+        if not pending:
+            return
+        done, pending = wait(pending, return_when=FIRST_COMPLETED)
+        for future in done:
+            yield from future.result()
+
+
+def processors(request: SimulationRequest) -> int:
+    """How many runs are simulated at a time."""
+    return request.at_once or len(os.sched_getaffinity(0))
 
 
 @contextmanager

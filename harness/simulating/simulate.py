@@ -6,7 +6,8 @@
     search.known_defect(reason)     # the known defect of Kafka that explains it, e.g. "EX-02"
 
 A run that does not pass is simulated again, with all that observers record, and stored and judged like any other; of
-each reason, the first STORED runs. So is a share of the runs that pass, if the request asks for a sample.
+each reason, the first STORED runs. So is a share of the runs that pass, if the request asks for a sample. A search that
+keeps going judges CHECKED_TOGETHER runs at once, in little more time than one.
 
 Contains the loop. Does not contain the simulation of a run, or the search.
 """
@@ -16,26 +17,26 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from harness.exploration.explore import begin_run
+from harness.judging.batches import directory_verdicts
 from harness.judging.known_defects import known_reason
-from harness.judging.runs import judge_run
 from harness.judging.spark import SparkLater
 from harness.model import Verdict
 from harness.model.plurals import counted
-from harness.model.progress import OnEvent, Phase, phases
+from harness.model.progress import Event, OnEvent, Phase, phases
 from harness.planning.preflight import preflight
 from harness.recovery.heal import heal_before_a_run
-from harness.running.controller_process import carry_out
-from harness.running.run import new_seed, plan_of, refuse_impossible, resolve_system
+from harness.running.run import new_seed, resolve_system
+from harness.simulating.recording import record
 from harness.simulating.releases import require_other_releases
 from harness.simulating.request import HOSTS, SimulationRequest
-from harness.simulating.searching import Screened, available_actions, request_of_run, search
+from harness.simulating.searching import Screened, available_actions, processes, processors, search
 from nodes.simulation.kafka.cluster import IN_FILES
 from nodes.simulation.schedule import NO_SPIN
 from results.run_verdict import RunVerdict
@@ -43,6 +44,8 @@ from results.store import RunDirectory
 
 STORED: Final = 3
 """How many runs of one reason are stored and checked."""
+CHECKED_TOGETHER: Final = 12
+"""How many stored runs wait for their check, in a search that keeps going."""
 REPORT_SECONDS: Final = 5.0
 
 
@@ -111,6 +114,7 @@ class Search:
         self.tally = Tally()
         self._store, self._spark, self._on_event = store, SparkLater(master), on_event
         self._available = available_actions(self.request)
+        self._unchecked: list[Future[tuple[Path, list[Event]]]] = []
         self._sampled = Random(f"sample {seed}")
 
     def known_defect(self, reason: str) -> str | None:
@@ -135,7 +139,14 @@ class Search:
                 }
                 for name, reason in tally.reasons.items()
             },
+            "unchecked": [str(run.path) for run in self.unchecked],
         }
+
+    @property
+    def unchecked(self) -> Sequence[RunDirectory]:
+        """The stored runs that still wait for their check, because the search was interrupted."""
+        ended = (each for each in self._unchecked if each.done() and not each.cancelled() and not each.exception())
+        return [RunDirectory(each.result()[0]) for each in ended]
 
     def runs(self) -> Iterator[tuple[RunDirectory, RunVerdict]]:
         """The runs that were stored, as they are checked.
@@ -148,10 +159,26 @@ class Search:
             self._on_event(Phase(line))
         request = self.request
         self._on_event(Phase(f"simulating {counted(request.seeds, 'run')} of {request.system}, seed {request.seed}"))
-        checking, begun = 0.0, None
-        deadline = time.monotonic() + (request.time_limit_seconds or math.inf)
-        reported = time.monotonic()
-        for screened in search(request, self._available):
+        with processes(processors(request)) as pool:
+            for screened in self._screened(pool):
+                if not self._is_stored(screened):
+                    continue
+                arguments = request, self._versions, screened.seed, self._available, self._store
+                self._unchecked.append(pool.submit(record, *arguments))
+                if request.keep_going and len(self._unchecked) < CHECKED_TOGETHER:
+                    continue
+                for directory, verdict in self._checked():
+                    yield directory, verdict
+                    ends = verdict.verdict is Verdict.INVALID and screened.reason != NO_SPIN
+                    if ends and not request.keep_going:
+                        return
+            yield from self._checked()
+
+    def _screened(self, pool: Executor) -> Iterator[Screened]:
+        """The runs as they are screened, until the time is over. What the caller does meanwhile is time for checks."""
+        deadline = time.monotonic() + (self.request.time_limit_seconds or math.inf)
+        checking, begun, reported = 0.0, None, time.monotonic()
+        for screened in search(self.request, self._available, pool):
             now = time.monotonic()
             begun = now - screened.seconds if begun is None else begun  # the processes' start takes seconds
             self.tally.add(screened)
@@ -159,13 +186,8 @@ class Search:
             if now - reported >= REPORT_SECONDS:
                 reported = now
                 self._on_event(Phase(str(self.tally)))
-            if self._is_stored(screened):
-                directory, verdict = self._checked(screened)
-                checking += time.monotonic() - now
-                yield directory, verdict
-                ends = verdict.verdict is Verdict.INVALID and screened.reason != NO_SPIN
-                if ends and not request.keep_going:
-                    return
+            yield screened
+            checking += time.monotonic() - now
             if time.monotonic() > deadline:
                 return
 
@@ -174,12 +196,20 @@ class Search:
             return self.tally.reasons[screened.reason].runs <= STORED
         return self._sampled.random() < self.request.sample
 
-    def _checked(self, screened: Screened) -> tuple[RunDirectory, RunVerdict]:
-        """Simulate a run again, store it, and judge it."""
-        request = request_of_run(self.request, screened.seed, self._available)
-        plan = plan_of(request, self._versions).model_copy(update={"name": "simulate"})
-        refuse_impossible(plan)
-        directory, plan = begin_run(plan, request, self._store, self._on_event)
-        carry_out(plan, directory, self._on_event)
-        self._on_event(Phase(f"checking {directory.name}", "checks"))
-        return directory, judge_run(directory, self._spark.session())
+    def _checked(self) -> Iterator[tuple[RunDirectory, RunVerdict]]:
+        """The verdicts on the runs that wait for them. Raises what makes one of them impossible."""
+        if not self._unchecked:
+            return
+        directories = []
+        for path, events in (each.result() for each in self._unchecked):
+            directories.append(RunDirectory(path))
+            for event in events:
+                self._on_event(event)
+        what = directories[0].name if len(directories) == 1 else counted(len(directories), "run")
+        self._on_event(Phase(f"checking {what}", "checks"))
+        report = phases(self._on_event)
+        for directory, verdict in directory_verdicts(directories, self._spark.session(), report, is_written=True):
+            if not isinstance(verdict, RunVerdict):
+                raise verdict
+            yield directory, verdict
+        self._unchecked.clear()

@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import PIPE
@@ -13,11 +14,13 @@ from subprocess import PIPE
 import pytest
 
 from harness.commands.main import INTERRUPTED
+from harness.judging.spark import SparkLater
 from harness.model.errors import EXIT_INVALID, EXIT_USAGE, EXIT_VALID
 from harness.planning.plan import Plan
 from harness.simulating import searching
+from harness.simulating import simulate as simulating
 from harness.simulating.request import SimulationRequest
-from harness.simulating.searching import available_actions, request_of_run, screen, screen_all, search
+from harness.simulating.searching import available_actions, processes, request_of_run, screen, screen_all, search
 from results.run_verdict import read_verdict
 from results.store import RunDirectory, runs
 from tests.support.command import COMMAND, environment, json_lines, splitbrain, splitbrain_here
@@ -132,6 +135,28 @@ def test_interrupted_search_prints_what_it_has(number: signal.Signals, tmp_path:
     assert "resource_tracker" not in messages
 
 
+@pytest.mark.parametrize(("keep_going", "together"), [(True, [2, 1]), (False, [1, 1, 1])], ids=["all", "first"])
+def test_stored_runs_are_checked_together_if_the_search_keeps_going(
+    keep_going: bool, together: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three of five runs do not pass, and are stored. Without keep_going, each may be the last."""
+    checked: list[list[str]] = []
+
+    def verdicts(directories: list[RunDirectory], *_: object, **__: object) -> Iterator[object]:
+        checked.append([directory.status for directory in directories])
+        yield from ()
+
+    monkeypatch.setattr(simulating, "directory_verdicts", verdicts)
+    monkeypatch.setattr(simulating, "CHECKED_TOGETHER", 2)
+    monkeypatch.setattr(SparkLater, "session", lambda _self: None)
+    planted = dict([PLANTED.split("=")])
+    request = SimulationRequest(seeds=5, seed=1, at_once=1, timed=True, keep_going=keep_going, switches=planted)
+    search = simulating.Search(request, tmp_path, None, lambda _event: None)
+    assert list(search.runs()) == []
+    assert checked == [["recorded"] * each for each in together]
+    assert list(search.unchecked) == []
+
+
 @pytest.mark.parametrize(("timed", "sizes"), [(False, [1] * 30), (True, [25, 5])], ids=["untimed", "timed"])
 def test_search_reports_each_run_as_it_ends_unless_runs_are_timed(
     timed: bool, sizes: list[int], monkeypatch: pytest.MonkeyPatch
@@ -139,15 +164,16 @@ def test_search_reports_each_run_as_it_ends_unless_runs_are_timed(
     """So Ctrl-C and --time-limit wait for one run; timed runs take a moment, and go to a driver together."""
     batches: list[int] = []
     monkeypatch.setattr(searching, "screen_all", lambda _request, seeds, _available: batches.append(len(seeds)) or [])
-    monkeypatch.setattr(searching, "processes", ThreadPoolExecutor)
-    assert list(search(SimulationRequest(seeds=30, seed=1, at_once=1, timed=timed), ())) == []
+    with ThreadPoolExecutor(1) as pool:
+        assert list(search(SimulationRequest(seeds=30, seed=1, at_once=1, timed=timed), (), pool)) == []
     assert batches == sizes
 
 
 def test_search_simulates_each_seed_once_whatever_the_number_of_processes() -> None:
     request = SimulationRequest(seeds=6, seed=11, at_once=2)
     available = available_actions(request)
-    found = {each.seed: each.digest for each in search(request, available)}
+    with processes(2) as pool:
+        found = {each.seed: each.digest for each in search(request, available, pool)}
     assert sorted(found) == list(range(11, 17))
     plan = _plan(request, 13)
     assert screen(plan).digest == found[13]
