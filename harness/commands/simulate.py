@@ -84,11 +84,13 @@ def _print_tally(search: Search, output: Output) -> None:
     passed = tally.runs - tally.failed
     print(f"{tally}\n{counted(passed, 'run')} passed, {tally.failed} did not.")
     if tally.reasons:
+        headers = ("not passed", "runs", "first seed", "known defect")
         rows = [
             (name, str(each.runs), str(each.first_seed), search.known_defect(name) or "")
             for name, each in sorted(tally.reasons.items())
         ]
-        print_table(("not passed", "runs", "first seed", "known defect"), rows)
+        shown = len(headers) if any(row[-1] for row in rows) else len(headers) - 1
+        print_table(headers[:shown], [row[:shown] for row in rows])
     if search.unchecked:
         names = " ".join(str(run.path) for run in search.unchecked)
         print(f"{counted(len(search.unchecked), 'stored run')} not checked yet: splitbrain check {names}")
