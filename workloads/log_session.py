@@ -64,7 +64,7 @@ FATAL = frozenset(
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     }
 )
-"""As REJECTED, and the producer cannot be used any more."""
+"""As REJECTED, and the producer can no longer be used."""
 
 COMMON: ClientSettings = {
     "log_level": 0,

@@ -15,7 +15,7 @@ A leader's response has the high watermark of its epoch, a follower's request th
 version 18 on). The first rule needs the record of all fetches of an epoch. A new leader knows no high watermark
 (KIP-595), so the rule is silent until the leader was seen to answer so. It needs voters that never changed, since which
 set committed what is not recorded. It counts fetches that were lost on the way, and those that the leader answered with
-a divergence, so it may miss a violation. The rules on logs excuse no lost disk: whoever replaces one takes that risk.
+a divergence, so it may miss a violation. The rules on logs do not excuse a lost disk.
 
 Contains the rules.
 """

@@ -113,7 +113,7 @@ def table(spark: SparkSession, files: Sequence[Path], schema: pa.Schema) -> Data
     rows = table.select("*", fn.lit(0).alias(RUN), position)
     # One partition satisfies every grouping and order, so a small run needs no shuffle; and it is read once. Spark
     # frees the checkpoint with the table. A cached table would have Java code generated for each of its readers. A lazy
-    # checkpoint can stop Spark for ever: the jobs of two checks that read the table first wait for each other's locks.
+    # checkpoint can stop Spark forever: the jobs of two checks that read the table first wait for each other's locks.
     return rows.coalesce(1).localCheckpoint() if is_small(files) else rows
 
 

@@ -1,7 +1,7 @@
 """What judging a run needs to know of its system and its workload; stored with the run as system.json.
 
 A run is judged by the transition rules, and shown by the label, that its system had when it ran. If the system's plugin
-is not installed any more, its stored checks apply as well, so a stored run can be checked without the plugin. A run of
+is no longer installed, its stored checks apply as well, so a stored run can be checked without the plugin. A run of
 an earlier release has no system.json; its plan's system gives everything.
 
 Contains the values, their storage and the choice between stored and present ones.

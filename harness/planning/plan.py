@@ -135,7 +135,7 @@ class Load(Target):
     )
     concurrency: int = Field(default=6, ge=2, le=200, description="Number of client processes.")
     pinned: int = Field(
-        default=0, ge=0, le=200, description="Number of client processes that use one node only, whoever leads."
+        default=0, ge=0, le=200, description="Number of client processes that use one node only, whichever node leads."
     )
     rate_per_second: float = Field(
         default=100.0, gt=0, le=100_000, alias="rate", description="Client operations per second."

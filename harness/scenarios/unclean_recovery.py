@@ -51,7 +51,7 @@ def loses(exactly: int, story: Sequence[Step] = ()) -> Side:
 
 
 def fetches_nothing(*followers: int) -> Step:
-    """These replicas get no more records of n4, which leads the partition; their fetches from the quorum pass."""
+    """These replicas no longer get records of n4, which leads the partition; their fetches from the quorum pass."""
     return intercept(
         RpcRule(
             f"records of n4 for {' and '.join(f'n{node}' for node in followers)}",

@@ -1,4 +1,4 @@
-"""Wakes up whoever reads a growing file as soon as it is written: inotify(7), which Python's library does not have.
+"""Wakes up the reader of a growing file as soon as it is written: inotify(7), which Python's library does not have.
 
     with on_write(path.parent, wake):
         ...

@@ -123,7 +123,7 @@ class _Connection:
             self.channel.from_client(data)
 
     def client_closed(self) -> None:
-        """The client has closed; if the server was never connected, nothing can be delivered any more."""
+        """The client has closed; if the server was never connected, nothing can be delivered."""
         if self._channel is None:
             return
         if self._early is not None:

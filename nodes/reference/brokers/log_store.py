@@ -85,7 +85,7 @@ class LogStore:
         return {partition: log.size_bytes for partition, log in self._open.items()}
 
     def remove(self, partition: TopicPartition) -> None:
-        """Delete the log of a partition that is not this broker's any more."""
+        """Delete the log of a partition that is no longer this broker's."""
         log = self._open.pop(partition, None)
         if log is not None:
             log.close()

@@ -18,7 +18,7 @@ NO_NODE = -1
 """Kafka's id of an unknown leader."""
 
 NOT_FOLLOWER = ErrorCode.inconsistent_voter_set
-"""KIP-642's error for a Fetch of a node that votes no more; no release of Kafka has it, so one of the same meaning."""
+"""KIP-642's error for a Fetch of a former voter; no release of Kafka has it, so one of the same meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ class AddVoterRequest:
 
 @dataclass(frozen=True, slots=True)
 class RemoveVoterRequest:
-    """Requests that a replica be a voter no more (KIP-853)."""
+    """Requests that a replica no longer be a voter (KIP-853)."""
 
     cluster_id: str | None
     voter: ReplicaKey

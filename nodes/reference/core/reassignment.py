@@ -21,7 +21,7 @@ class _StepDown(Enum):
 
 
 STEP_DOWN: Final = _StepDown.STEP_DOWN
-"""The leader is the last voter to be removed, or votes no more: it sends EndQuorumEpoch."""
+"""The leader is the last voter to be removed, or no longer votes: it sends EndQuorumEpoch."""
 
 Step = Assignment | Literal[_StepDown.STEP_DOWN] | None
 

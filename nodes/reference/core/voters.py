@@ -1,7 +1,7 @@
 """Who votes: the assignments in the log, and the voters and majorities of the last one.
 
 A node acts on an assignment as soon as it is in its log, committed or not, and returns to the one before if the log is
-truncated. Without a record the voters are those of the configuration, for ever if voter_changes is "none"; with
+truncated. Without a record the voters are those of the configuration, permanently if voter_changes is "none"; with
 configured_voters "ignored" there are none. With "kip-853" they are those that the node was formatted with, and a voter
 is a replica: a node with another directory does not vote.
 
@@ -100,7 +100,7 @@ class Voters:
             self._written = kept or self._written[:1]
 
     def demote(self) -> None:
-        """The leader says that this node votes no more; its own log does not say so yet (KIP-642, NOT_FOLLOWER)."""
+        """The leader says that this node no longer votes; its own log does not say so yet (KIP-642, NOT_FOLLOWER)."""
         self._is_demoted = True
 
     @property

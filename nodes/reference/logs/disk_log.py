@@ -139,7 +139,7 @@ class DiskLog:
         self._set_epochs(EpochSequence(), durably=True)
 
     def advance_start(self, offset: int) -> None:
-        """No record before this offset can be read any more; segments that end before it are removed."""
+        """Records before this offset can no longer be read; segments that end before it are removed."""
         if offset >= self.start_offset:  # a segment before it may still be there, if it was the last one until now
             self._segments.delete_before(offset)
             self._set_epochs(self._epochs.truncated_from_start(self.start_offset))

@@ -169,7 +169,7 @@ class SegmentedLog:
         self.start_offset = self.end_offset = self._flushed_to = offset
 
     def delete_before(self, offset: int) -> None:
-        """Remove the segments that end at or before offset, but the last one; what is below is read no more."""
+        """Remove the segments that end at or before offset, but the last one; what is below is no longer read."""
         while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
             self._segments.pop(0).remove()
             self._are_names_durable = False

@@ -420,7 +420,7 @@ def _told(event: events.Event, settings: NodeSettings) -> Sequence[Advertised]:
 def _table(member: Member, core: Node, source: State | None) -> TransitionTable:
     """The transitions that a node may make, whatever a mutant does.
 
-    What a node began as a voter it ends as one, even if it votes no more.
+    A node ends as a voter what it began as a voter, even if it no longer votes.
     """
     is_of_voter = source not in (None, State.UNATTACHED, State.FOLLOWER)
     return OBSERVER if core.table is OBSERVER and not is_of_voter else member.table

@@ -68,7 +68,7 @@ class Invariants:
         self._has_wrong_voters: set[int] = set()  # nodes of which it was reported
         self._in_snapshot: dict[int, Written] = {}  # the assignment that each node's snapshot holds
         self._told: dict[int, dict[int, Advertised]] = {}  # by node: the latest address that it was told of each other
-        self._has_lost_disk = False  # then what a majority once knew need not be known any more
+        self._has_lost_disk = False  # then what a majority once knew may be forgotten
 
     @property
     def committed_end(self) -> int:

@@ -159,7 +159,7 @@ def test_runs_are_taken_when_there_is_room_and_end_with_the_iterator(
     carrying = carried_out(pending(), 2, lambda _event: None)
     assert sorted(each.name for each in islice(carrying, 2)) == ["1", "2"]
     assert len(taken) <= 5, "no run is taken long before there is room for it"
-    carrying.close()  # runs 3 and 4 end, which would take place for ever
+    carrying.close()  # runs 3 and 4 end, which would take place forever
 
 
 def test_runs_begin_while_the_caller_is_busy_until_enough_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ FIRST: Assigned = ((1, 2, 3), None)
 
 
 class Quorum:
-    """A quorum that answers as told, and whose leader reports one view after the other, the last one for ever."""
+    """A quorum that answers as told, and whose leader reports one view after the other, the last one forever."""
 
     def __init__(
         self, *views: VotersView, answer: Exception | None = None, hangs: bool = False, appends: bool = True

@@ -23,7 +23,7 @@ def leads(node: int, epoch: int = 3) -> QuorumDescription:
 
 
 class Partitions:
-    """Answers requests for moves, and for placements one after another, the last one for ever."""
+    """Answers requests for moves, and for placements one after another, the last one forever."""
 
     def __init__(self, *placements: Placement, answer: Exception | None = None) -> None:
         self.placements, self.answer = list(placements), answer
@@ -49,7 +49,7 @@ CarryOut = Callable[..., Op]
 
 @pytest.fixture
 def carry_out(monkeypatch: pytest.MonkeyPatch) -> CarryOut:
-    """Carries out one operation; the node that is asked describes the quorum so, the last description for ever."""
+    """Carries out one operation; the node that is asked describes the quorum so, the last description forever."""
     monkeypatch.setattr(voter_session, "POLL_SECONDS", 0.001)
     monkeypatch.setattr(voter_session, "WAIT_SECONDS", 0.1)
 

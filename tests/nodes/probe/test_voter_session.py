@@ -30,7 +30,7 @@ def leads(
 
 
 class Quorum:
-    """Node 2 leads, and describes the quorum as one description after the other, the last one for ever."""
+    """Node 2 leads, and describes the quorum as one description after the other, the last one forever."""
 
     def __init__(self, *described: QuorumDescription, answer: Exception | None = None) -> None:
         self.described, self.answer = list(described), answer

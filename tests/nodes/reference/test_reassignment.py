@@ -381,7 +381,7 @@ def test_voter_that_is_told_of_its_removal_is_an_observer_before_it_has_the_reco
 
 @pytest.mark.parametrize("pre_vote", [True, False])
 def test_voter_that_missed_the_removal_of_all_voters_it_knows_finds_out_with_pre_vote(pre_vote: bool) -> None:
-    """Without Pre-Vote it campaigns for ever: a Candidate does not fetch, and only a fetch would tell it.
+    """Without Pre-Vote it campaigns forever: a Candidate does not fetch, and only a fetch would tell it.
 
     It raises the epoch of 1 and 2, which vote for it without being voters, and which the leader cannot serve then.
     """

@@ -198,7 +198,7 @@ class Transcript:
         self._handle(receiver, events.Failed(sender, asked.request_id, unsupported_version=True))
 
     def _asked(self, requester: int, peer: int, words: tuple[str, ...]) -> Message:
-        """The latest request to the peer, of the given name if there is one; it is in flight no more."""
+        """The latest request to the peer, of the given name if there is one; it is no longer in flight."""
         names = {word for word in words if word[0].isupper()}
         asked = next(
             each

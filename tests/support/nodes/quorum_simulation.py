@@ -364,7 +364,7 @@ class Simulation:
                 self.violations.append(f"two leaders in epoch {epoch}: {sorted(self.leaders[epoch])}")
 
     def _table(self, node_id: int, source: State | None) -> TransitionTable:
-        """A node that votes no more ends by the voters' table what it began as a voter."""
+        """A node that no longer votes ends by the voters' table what it began as a voter."""
         is_of_voter = source not in (None, State.UNATTACHED, State.FOLLOWER)
         return table_of(self.members[node_id].settings) if is_of_voter else self.node(node_id).table
 

@@ -35,7 +35,7 @@ def completed(quorum: Simulation, operation: Operation) -> ReassignResponse:
 
 
 def crash_for_long(quorum: Simulation, *nodes: int) -> None:
-    """Crash nodes, and let time pass until they count as caught up no more."""
+    """Crash nodes, and let time pass until they no longer count as caught up."""
     for node in nodes:
         quorum.crash(node)
     quorum.run(2_000)

@@ -53,7 +53,7 @@ def add(quorum: Simulation, leader: int, replica: ReplicaKey, timeout_ms: int = 
 
 
 def remove(quorum: Simulation, leader: int, replica: ReplicaKey) -> Operation:
-    """A client's request that a replica be a voter no more."""
+    """A client's request that a replica no longer be a voter."""
     return quorum.invoke(leader, RemoveVoterRequest("test", replica, 5_000))
 
 

@@ -118,7 +118,7 @@ class Brokers:
             self.fence(self._draft.image.brokers[node])
 
     def fence(self, broker: Broker) -> None:
-        """The broker leads no partition any more, and leaves the ISRs."""
+        """The broker no longer leads any partition, and leaves the ISRs."""
         self._heard_ms.pop(broker.broker_id, None)
         self._stops_at.pop(broker.broker_id, None)
         self._draft.write(_changed(broker, fenced=FENCED))

@@ -70,7 +70,7 @@ class Change:
         after = self._with_leader(self._with_elr(after), election, designated)
         if has_recovered and after.leader == before.leader:
             after = replace(after, is_recovering=False)
-        # Replicas that left must not be counted any more, so their leader begins an epoch without them.
+        # Replicas that left must no longer be counted, so their leader begins an epoch without them.
         is_smaller = not set(before.replicas) <= set(after.replicas)
         return difference(before, after, new_epoch=is_smaller)
 

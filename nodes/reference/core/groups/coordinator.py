@@ -131,7 +131,7 @@ class GroupCoordinator:
         return loaded
 
     def _resign(self, partition: int) -> None:
-        """Forget a partition's groups; whoever waits goes to the next coordinator."""
+        """Forget a partition's groups; waiting members go to the next coordinator."""
         left = self._partitions.pop(partition, _Coordinated())
         for group in left.groups.values():
             group.end(ErrorCode.not_coordinator)

@@ -33,7 +33,7 @@ class Elected:
 
 @dataclass(frozen=True, slots=True)
 class Resigned:
-    """The broker does not lead this partition any more."""
+    """The broker no longer leads this partition."""
 
     partition: int
 

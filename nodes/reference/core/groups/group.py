@@ -306,7 +306,7 @@ class Group:
         return GroupDescription(ErrorCode.none, self.name, self.state, self.protocol_type, protocol or "", members)
 
     def end(self, error: ErrorCode) -> None:
-        """The group is deleted, or this broker is not its coordinator any more: whoever waits is told."""
+        """The group is deleted, or this broker is no longer its coordinator: waiting members are told."""
         self.state, self._deadline_ms = DEAD, NEVER_MS
         for member_id, member in self._members.items():
             if member.joining is not None:
@@ -393,7 +393,7 @@ class Group:
             self._begin_generation()
 
     def _begin_generation(self) -> None:
-        """Begin a generation of those who have joined; the others are no members any more, unless they are static."""
+        """Begin a generation of those who have joined; the others are no longer members, unless they are static."""
         self._members = {
             member_id: each
             for member_id, each in self._members.items()

@@ -45,7 +45,7 @@ class StoredGroup:
 
 @dataclass(frozen=True, slots=True)
 class OffsetEntry:
-    """A record says that a group has this offset committed, or none any more."""
+    """A record says that a group has this offset committed, or no longer any."""
 
     group: str
     partition: TopicPartition

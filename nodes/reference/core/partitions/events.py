@@ -41,14 +41,14 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """These partitions are not this broker's any more; the shell removes their logs afterwards."""
+    """These partitions are no longer this broker's; the shell removes their logs afterwards."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StartAt:
-    """Retention: no record before these offsets, up to which all is committed, can be read any more."""
+    """Retention: no record before these offsets, up to which all is committed, can be read."""
 
     offsets: Mapping[TopicPartition, int]
 

@@ -50,7 +50,7 @@ class ReplicaLog(Protocol):
         """Remove everything; the log is empty at this offset."""
 
     def advance_start(self, offset: int) -> None:
-        """Records before this offset, which is in the log or its end, cannot be read any more."""
+        """Records before this offset, which is in the log or its end, can no longer be read."""
 
     def read(self, offset: int, max_bytes: int, end: int) -> bytes:
         """The batches from that which contains offset on, all of them before end.

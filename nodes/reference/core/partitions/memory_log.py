@@ -91,7 +91,7 @@ class MemoryLog:
         self._start = self._end = self._flushed_end = offset
 
     def advance_start(self, offset: int) -> None:
-        """Remove the batches that end at or before offset; no earlier record can be read any more."""
+        """Remove the batches that end at or before offset; no earlier record can be read."""
         assert offset <= self._end, f"the log ends at {self._end}, before {offset}"
         if offset > self._start:
             self._start = offset

@@ -68,7 +68,7 @@ class WaitingWrites:
         heappush(self._deadlines, (write.deadline_ms, number, write))
 
     def settled(self, now_ms: int) -> Iterator[Write]:
-        """Take what is decided, and what is late as timed out; returns the writes of which nothing is open any more."""
+        """Take what is decided, and what is late as timed out; returns the writes of which nothing is open."""
         for partition in list(self._appends):
             appends = self._appends[partition]
             while appends:

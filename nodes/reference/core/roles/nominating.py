@@ -57,7 +57,7 @@ class Nominating:
         return self._succeeded >= ROUNDS
 
     def _is_late(self, since_ms: int) -> bool:
-        """Whether a round that began then can succeed no more."""
+        """Whether a round that began then can no longer succeed."""
         return self._context.now_ms - since_ms > self._settings.election_timeout_ms
 
     def _is_wanted(self) -> bool:

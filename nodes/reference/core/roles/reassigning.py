@@ -45,7 +45,7 @@ class Reassigning:
         self._state, self._append = state, append
         self._waiting: list[_Waiting] = []
         self._nominated: dict[int, int] = {}  # when an observer last said that it has caught up
-        self._informed: set[int] = set()  # nodes that were told that they vote no more
+        self._informed: set[int] = set()  # nodes that were told that they no longer vote
         self.steps_down = False
 
     @property
@@ -54,7 +54,7 @@ class Reassigning:
         return min((each.deadline_ms for each in self._waiting), default=NEVER_MS)
 
     def begin(self) -> None:
-        """The first leader of a cluster writes the configured voters to the log, which needs them no more."""
+        """The first leader of a cluster writes the configured voters to the log, which no longer needs them."""
         is_first = self._settings.reassigns_voters and self._context.log.end_offset == 0
         if is_first and not self._settings.has("configured-voters-not-written"):
             self._write(self._voters.last.assignment)
@@ -103,7 +103,7 @@ class Reassigning:
         return isinstance(step, Assignment)
 
     def is_news_of_removal(self, request: FetchRequest) -> bool:
-        """Whether a fetching node votes no more and does not know it; it is told once (KIP-642, NOT_FOLLOWER)."""
+        """Whether a fetching node no longer votes and does not know it; it is told once (KIP-642, NOT_FOLLOWER)."""
         removed_at = self._voters.removal_of(request.replica_id) if self._settings.reassigns_voters else None
         if removed_at is None or request.replica_id in self._informed:
             return False

@@ -71,7 +71,7 @@ class Quorum:
 
     @property
     def table(self) -> TransitionTable:
-        """The table that the node executes now. One that votes no more ends what it does as a voter first."""
+        """The table that the node executes now. A node that no longer votes first ends what it does as a voter."""
         is_observer = isinstance(self.state, Unattached | Follower) and not self._voters.may_campaign
         return OBSERVER if is_observer else self._table
 

@@ -33,7 +33,7 @@ public interface Node {
     /** What remains once the process has ended. */
     Remains remains();
 
-    /** Forget everything; no event may reach the node any more. */
+    /** Forget everything; no event may reach the node after that. */
     void close();
 
     boolean isUp();

@@ -5,7 +5,7 @@
     register 3 [clean] [again]                   broker 3 starts anew, clean: after a controlled shutdown; again: it is
                                                  the same process
     heartbeat 3 [fence] [shutdown] [behind]      … it wants to be fenced, to shut down, or lags behind the metadata
-    silent 3 4                                   they send no more heartbeats, until they register
+    silent 3 4                                   they send no heartbeats, until they register
     advance 9000                                 time passes; the other brokers send heartbeats every 500 ms
     isr t-0 3 2,1 [epoch=1] [version=4] [recovering] [broker=0]   broker 3 wants the ISR to be 2,1
     elect preferred|unclean t-0 t-1 | elect designated t-0=2 | elect preferred all

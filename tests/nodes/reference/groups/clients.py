@@ -46,7 +46,7 @@ class Clients:
         self.handle(Elected(self.partition, self.settings.partitions, list(self.log)))
 
     def resign(self) -> None:
-        """The broker leads the partition no more."""
+        """The broker no longer leads the partition."""
         self.handle(Resigned(self.partition))
 
     def handle(self, event: Event) -> None:

@@ -133,7 +133,7 @@ class Groups(RuleBasedStateMachine):
             assert sorted(mine) == sorted(theirs)
 
     def teardown(self) -> None:
-        """Once time has passed and appends have ended, everybody has an answer, and nobody is a member any more."""
+        """Once time has passed and appends have ended, every request has a response, and no members are left."""
         if self.clients is None:
             return
         for _ in range(3):

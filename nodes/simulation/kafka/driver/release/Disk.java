@@ -31,7 +31,7 @@ interface Disk {
     /** Of each segment in files, how many bytes are synced. */
     Map<Path, Long> synced();
 
-    /** Nothing uses the disk any more. */
+    /** The disk is no longer used. */
     void discard();
 
     /** The offset at which the log begins. */
