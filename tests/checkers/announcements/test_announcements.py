@@ -15,15 +15,15 @@ from checkers.announcements import commits, votes
 from checkers.framework.tables import configure_for
 from checkers.quorum.voters import Electorate, Electorates, electorates_of
 from checkers.twins import announcements as twins
-from harness.model import Observation
+from harness.model import Finding, Observation
 from harness.model.faults.rpc import Api, RpcRow
 from harness.model.quorum_states import KIP_595_RULES, KIP_996_RULES
 from harness.model.records.logged_batch import LoggedBatch
 from harness.model.records.tables import RPCS
 from harness.model.transition_rules import TransitionRules
 from tests.support.checks import settings_with
-from tests.support.checks.on_spark import batch_table, observation_table, positioned
-from tests.support.checks.run_types import FindInRun
+from tests.support.checks.on_spark import observation_table, positioned
+from tests.support.checks.run_types import FindInRun, FindInRuns, OpenRuns, Tables
 from tests.support.checks.small_histories import MS, history, nemesis_op
 
 pytestmark = pytest.mark.spark
@@ -87,6 +87,7 @@ def log(node: int, *epochs: int) -> list[LoggedBatch]:
 
 LOSER = 4
 """The node whose disk is lost."""
+LOST = history(*nemesis_op("lose_disk", {"nodes": [LOSER]}))
 LOGS = [*log(1, 1, 1, 1), *log(2, 1, 1, 1), *log(3, 1)]
 COMMITTED = [fetch(1, 2, 1, 0), fetched(2, 1, 1, -1), fetch(3, 2, 1, 2), fetched(4, 1, 1, 2)]
 """A leader that commits two records, which node 2 has."""
@@ -132,37 +133,6 @@ VOTES: dict[str, Case] = {
     "a lower epoch without a restart": ([vote(5, 1, 2, 3), fetch(2500, 1, 2, 0, 2)], [], []),
     "a response that was on its way": ([vote(5, 1, 2, 3), vote(2500, 1, 3, 2, granted=False)], restart(100, 1), []),
 }  # fmt: skip
-LOST = history(*nemesis_op("lose_disk", {"nodes": [10 * number + LOSER for number in range(len(VOTES))]}))
-
-
-def moved(number: int, case: Case) -> tuple[list[RpcRow], list[Observation]]:
-    """The case with nodes that no other number has."""
-    by = 10 * number
-    rpcs = [replace(rpc, source=rpc.source + by, target=rpc.target + by) for rpc in case[0]]
-    seen = [
-        replace(
-            each,
-            node=each.node + by,
-            leader=None if each.leader is None else each.leader + by,
-            voted=None if each.voted is None else each.voted + by,
-        )
-        for each in case[1]
-    ]
-    return rpcs, seen
-
-
-def test_votes_and_epochs(find_in_run: FindInRun) -> None:
-    tables = [moved(number, case) for number, case in enumerate(VOTES.values())]
-    rpcs, seen = [rpc for own, _ in tables for rpc in own], [each for _, own in tables for each in own]
-    found: dict[str, list[Found]] = {name: [] for name in VOTES}
-    for each in find_in_run("announcements", LOST, seen, rpcs=rpcs):
-        assert each.node is not None
-        assert each.time_ns is not None
-        assert each.severity == "invalid"
-        found[list(VOTES)[each.node // 10]].append((each.name, each.node % 10, each.time_ns // MS))
-    assert found == {name: list(case[2]) for name, case in VOTES.items()}
-
-
 Disks = tuple[Sequence[RpcRow], Sequence[Observation], Sequence[LoggedBatch], Sequence[Found]]
 COMMITS: dict[str, Disks] = {
     "nobody fetched": (
@@ -197,12 +167,35 @@ COMMITS: dict[str, Disks] = {
 }  # fmt: skip
 
 
+WITNESSED = "two votes after operations of the nemesis"
+UNNAMED = "two votes and a lost disk of no named node"
+
+
+@pytest.fixture(scope="module")
+def found(find_in_runs: FindInRuns) -> dict[str, list[Finding]]:
+    """The findings about each run, from one Spark job."""
+    runs = {name: Tables(LOST, seen, rpcs=rpcs) for name, (rpcs, seen, _) in VOTES.items()}
+    runs |= {name: Tables(HEAL, seen, batches, rpcs=rpcs) for name, (rpcs, seen, batches, _) in COMMITS.items()}
+    two_votes = [vote(2, 1, 2, 3), vote(4, 1, 3, 3)]
+    ops = history(*nemesis_op("heal"), *nemesis_op("kill", {"nodes": [1]}), *nemesis_op("start", {"nodes": [1]}))
+    begun, failed = nemesis_op("lose_disk")
+    runs[WITNESSED] = Tables(ops, rpcs=two_votes)
+    runs[UNNAMED] = Tables(history(begun, replace(failed, error="no such node")), rpcs=two_votes)
+    return find_in_runs("announcements", runs)
+
+
+@pytest.mark.parametrize("name", VOTES)
+def test_votes_and_epochs(name: str, found: dict[str, list[Finding]]) -> None:
+    assert {each.severity for each in found[name]} <= {"invalid"}
+    assert [(each.name, each.node, each.time_ns) for each in found[name]] == [
+        (broken, node, ms * MS) for broken, node, ms in VOTES[name][2]
+    ]
+
+
 @pytest.mark.parametrize("name", COMMITS)
-def test_commits(name: str, find_in_run: FindInRun) -> None:
-    rpcs, seen, batches, expected = COMMITS[name]
-    found = find_in_run("announcements", HEAL, seen, batches, rpcs=rpcs)
-    assert [(each.name, each.node, each.time_ns) for each in found] == [
-        (broken, node, ms * MS) for broken, node, ms in expected
+def test_commits(name: str, found: dict[str, list[Finding]]) -> None:
+    assert [(each.name, each.node, each.time_ns) for each in found[name]] == [
+        (broken, node, ms * MS) for broken, node, ms in COMMITS[name][3]
     ]
 
 
@@ -217,16 +210,13 @@ def test_run_without_a_proxy_has_no_findings(find_in_run: FindInRun) -> None:
     assert find_in_run("announcements", HEAL, [file(5, 1, 3)], LOGS) == []
 
 
-def test_witnesses_are_the_last_operations_of_the_nemesis_before(find_in_run: FindInRun) -> None:
-    ops = history(*nemesis_op("heal"), *nemesis_op("kill", {"nodes": [1]}), *nemesis_op("start", {"nodes": [1]}))
-    [found] = find_in_run("announcements", ops, [], rpcs=[vote(2, 1, 2, 3), vote(4, 1, 3, 3)])
-    assert found.witnesses == (1, 2, 3, 4)
+def test_witnesses_are_the_last_operations_of_the_nemesis_before(found: dict[str, list[Finding]]) -> None:
+    [one] = found[WITNESSED]
+    assert one.witnesses == (1, 2, 3, 4)
 
 
-def test_disk_fault_that_did_not_say_whose_vote_it_erased_excuses_all(find_in_run: FindInRun) -> None:
-    begun, failed = nemesis_op("lose_disk")
-    rpcs = [vote(2, 1, 2, 3), vote(4, 1, 3, 3)]
-    assert find_in_run("announcements", history(begun, replace(failed, error="no such node")), [], rpcs=rpcs) == []
+def test_disk_fault_that_did_not_say_whose_vote_it_erased_excuses_all(found: dict[str, list[Finding]]) -> None:
+    assert found[UNNAMED] == []
 
 
 def random_rpcs(source: random.Random, size: int, node: int) -> Iterator[RpcRow]:
@@ -314,26 +304,33 @@ def random_fetches(source: random.Random, epoch: int) -> Iterator[RpcRow]:
         yield fetch(ms, follower, epoch, offset) if is_request else fetched(ms, 1, epoch, mark, follower)
 
 
-def test_commits_on_disk_agree_with_their_twins_on_random_logs(spark: SparkSession) -> None:
+RANDOM_LOGS = 4
+
+
+def test_commits_on_disk_agree_with_their_twins_on_random_logs(open_runs: OpenRuns) -> None:
     source = random.Random(13)
-    configure_for(spark, rows=1)
-    found: list[str] = []
-    for _ in range(4):
-        rpcs = [rpc for rpc in random_rpcs(source, 12, 1) if rpc.high_watermark is not None]
-        batches = [
-            batch for node in (1, 2, 3)
-            for batch in log(node, *sorted(source.choices((1, 1, 2, 3), k=source.randint(1, 6))))
-        ]  # fmt: skip
-        claimed = source.randint(1, 2)
-        table = positioned(spark, [asdict(rpc) for rpc in rpcs], RPCS)
-        logs, seen = batch_table(spark, batches), observation_table(spark, [claim(1, 1, 1, claimed)])
-        rows = commits.commits_overwritten(table, logs).collect()
-        assert sorted((row["name"], row["node"], row["time_ns"]) for row in rows) == sorted(
-            twins.commits_overwritten(rpcs, batches)
-        )
-        missing = commits.commits_missing(table, logs, seen).collect()
-        ranges = [tuple(map(int, row["message"].rsplit("offsets ", 1)[1].split(" to "))) for row in missing]
+    runs = [random_commits(source) for _ in range(RANDOM_LOGS)]
+    tables = open_runs(runs)
+    rpcs, batches, observations = tables["rpcs"], tables["batches"], tables["observations"]
+    overwritten = commits.commits_overwritten(rpcs, batches).collect()
+    missing = commits.commits_missing(rpcs, batches, observations).collect()
+    for number, run in enumerate(runs):
+        own = [(row["name"], row["node"], row["time_ns"]) for row in overwritten if row["run"] == number]
+        assert sorted(own) == sorted(twins.commits_overwritten(run.rpcs, run.batches))
+        messages = [row["message"] for row in missing if row["run"] == number]
+        ranges = [tuple(map(int, message.rsplit("offsets ", 1)[1].split(" to "))) for message in messages]
         offsets = [offset for begin, last in ranges for offset in range(begin, last + 1)]
-        assert sorted(offsets) == list(twins.commits_missing(rpcs, batches, claimed, (1, 2, 3)))
-        found += [*(row["name"] for row in rows), *(row["name"] for row in missing)]
-    assert {"announced-commit-overwritten", "announced-commit-missing"} == set(found)
+        claimed = run.observations[0].high_watermark
+        assert sorted(offsets) == list(twins.commits_missing(run.rpcs, run.batches, claimed, (1, 2, 3)))
+    found = {row["name"] for row in [*overwritten, *missing]}
+    assert found == {"announced-commit-overwritten", "announced-commit-missing"}
+
+
+def random_commits(source: random.Random) -> Tables:
+    """A run that announces high watermarks, the logs of its nodes, and what a leader claimed."""
+    rpcs = [rpc for rpc in random_rpcs(source, 12, 1) if rpc.high_watermark is not None]
+    batches = [
+        batch for node in (1, 2, 3)
+        for batch in log(node, *sorted(source.choices((1, 1, 2, 3), k=source.randint(1, 6))))
+    ]  # fmt: skip
+    return Tables([], [claim(1, 1, 1, source.randint(1, 2))], batches, rpcs=rpcs)

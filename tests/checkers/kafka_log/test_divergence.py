@@ -21,14 +21,9 @@ from checkers.twins import divergence as twin
 from harness.model import Finding, Observation, Verdict
 from harness.model.records.finding import verdict_of
 from harness.model.records.logged_batch import LoggedBatch
-from tests.support.checks.on_spark import (
-    Logs,
-    batch_table,
-    committed_table,
-    log_findings_of_each,
-    observation_table,
-)
-from tests.support.checks.run_types import FindInRun, JudgeRun
+from tests.support.checks import settings_with
+from tests.support.checks.on_spark import batch_table, committed_table, observation_table
+from tests.support.checks.run_types import FindInRuns, JudgeRun, OpenRuns, Tables
 from tests.support.checks.small_histories import history, nemesis_op
 
 pytestmark = pytest.mark.spark
@@ -97,7 +92,8 @@ BROKEN = {
     "a log has a hole": (
         logs("1:0 1:1 1:2", "1:0 1:2", "1:0 1:1 1:2"), 3,
         [("diverged-logs", None, "but at offset 1 node 1 has epoch 1 up to offset 1 (crc 1001), node 2 no batch"),
-         ("diverged-logs", None, "nodes 2 and 3 agree at offset 2")],
+         ("diverged-logs", None, "nodes 2 and 3 agree at offset 2"),
+         ("log-hole", 2, "node 2 lacks offsets 1 to 1, before epoch 1")],
     ),
     "a majority lost what was committed": (
         logs("1:0 1:1 1:2", "1:0", "1:0 1:1"), 3,
@@ -124,14 +120,18 @@ BROKEN = {
 }  # fmt: skip
 
 
+TAIL, NO_LOGS = "a tail yet to be truncated", "no logs"
+
+
 @pytest.fixture(scope="module")
-def found(spark: SparkSession) -> dict[str, list[Finding]]:
+def found(find_in_runs: FindInRuns) -> dict[str, list[Finding]]:
     """The findings about each case, from one Spark job."""
-    cases = {name: Logs(batches, mark) for name, (batches, mark) in LEGAL.items()}
-    cases |= {name: Logs(batches, mark) for name, (batches, mark, _) in BROKEN.items()}
-    cases |= {name: Logs(batches, on_file=seen) for name, (batches, seen) in KEPT.items()}
-    cases |= {name: Logs(batches, on_file=seen) for name, (batches, seen, _) in CUT.items()}
-    return log_findings_of_each(spark, cases)
+    runs = {name: Tables(HEAL, claimed(mark), batches) for name, (batches, mark) in LEGAL.items()}
+    runs |= {name: Tables(HEAL, claimed(mark), batches) for name, (batches, mark, _) in BROKEN.items()}
+    runs |= {name: Tables(HEAL, seen, batches) for name, (batches, seen) in KEPT.items()}
+    runs |= {name: Tables(HEAL, seen, batches) for name, (batches, seen, _) in CUT.items()}
+    runs[TAIL] = Tables(HEAL, claimed(3), logs("1:0 2:1 2:2", "1:0 2:1 2:2", "1:0 1:1"))
+    return find_in_runs("divergence", runs | {NO_LOGS: Tables(HEAL, [on_file(1, 5, 1)])})
 
 
 @pytest.mark.parametrize("name", LEGAL)
@@ -147,13 +147,6 @@ def test_logs_are_broken_when(name: str, found: dict[str, list[Finding]]) -> Non
         words for broken, (_, _, words) in zip(findings, expected, strict=True) if words not in broken.message
     ] == []
     assert verdict_of(findings) is Verdict.INVALID
-
-
-def test_a_tail_yet_to_be_truncated_is_tolerated(find_in_run: FindInRun) -> None:
-    findings = find_in_run("divergence", HEAL, claimed(3), logs("1:0 2:1 2:2", "1:0 2:1 2:2", "1:0 1:1"))
-    assert [broken.name for broken in findings] == ["diverging-tail", "diverging-tail"]
-    assert "at offset 1 node 1 has epoch 2 up to offset 1 (crc 2001), node 3 epoch 1" in findings[0].message
-    assert verdict_of(findings) is Verdict.VALID
 
 
 KEPT = {
@@ -200,8 +193,15 @@ def test_a_log_was_truncated_below_its_high_watermark_when(name: str, found: dic
     assert cut.message == f"records below a high watermark stay in the log: {words}"
 
 
-def test_a_stored_high_watermark_is_not_checked_without_logs(find_in_run: FindInRun) -> None:
-    assert [found.name for found in find_in_run("divergence", HEAL, [on_file(1, 5, 1)])] == ["no-batches"]
+def test_a_tail_yet_to_be_truncated_is_tolerated(found: dict[str, list[Finding]]) -> None:
+    findings = found[TAIL]
+    assert [broken.name for broken in findings] == ["diverging-tail", "diverging-tail"]
+    assert "at offset 1 node 1 has epoch 2 up to offset 1 (crc 2001), node 3 epoch 1" in findings[0].message
+    assert verdict_of(findings) is Verdict.VALID
+
+
+def test_a_stored_high_watermark_is_not_checked_without_logs(found: dict[str, list[Finding]]) -> None:
+    assert [one.name for one in found[NO_LOGS]] == ["no-batches"]
 
 
 def test_a_run_without_batches_is_unknown_to_this_check_only(judge_run: JudgeRun) -> None:
@@ -231,11 +231,20 @@ LOST = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def offsets_lost(open_runs: OpenRuns) -> dict[str, float]:
+    """The quantity committed_offsets_lost of each case, from one Spark job."""
+    tables = open_runs([Tables(HEAL, stored, batches) for batches, stored, _ in LOST.values()])
+    settings = settings_with(runs=tuple(range(len(LOST))))
+    rows = divergence.quantities(tables["batches"], tables["observations"], settings)
+    lost = rows.where("name = 'committed_offsets_lost'").collect()
+    return {list(LOST)[row["run"]]: row["value"] for row in lost}
+
+
 @pytest.mark.parametrize("name", LOST)
-def test_committed_offsets_are_lost_that_the_latest_log_lacks(name: str, judge_run: JudgeRun) -> None:
+def test_committed_offsets_are_lost_that_the_latest_log_lacks(name: str, offsets_lost: dict[str, float]) -> None:
     batches, stored, lost = LOST[name]
-    measured = {each.name: each.value for each in judge_run(["divergence"], HEAL, stored, batches).quantities}
-    assert measured["committed_offsets_lost"] == lost == twin.committed_offsets_lost(batches, stored)
+    assert offsets_lost[name] == lost == twin.committed_offsets_lost(batches, stored)
 
 
 def random_logs(source: random.Random, partition: int) -> tuple[list[LoggedBatch], int]:

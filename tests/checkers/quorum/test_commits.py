@@ -17,24 +17,19 @@ from checkers.framework.tables import configure_for
 from checkers.kafka_log.voter_sets import elections, sets_apart
 from checkers.quorum.commits import (
     committed_record_not_on_leader,
-    follower_stuck,
     high_watermark_without_majority,
     voters_changed_early,
 )
 from checkers.twins import quorum_commits as twins
 from harness.model import Finding, Observation, Op
 from harness.model.records.logged_batch import LoggedBatch
-from tests.support.checks import settings_with
 from tests.support.checks.on_spark import (
     Logs,
     batch_table,
-    collected_by_case,
-    history_table,
     log_findings_of_each,
     observation_table,
-    quorum_findings_of_each,
 )
-from tests.support.checks.run_types import FindInRun
+from tests.support.checks.run_types import FindInRuns, Tables
 from tests.support.checks.small_histories import MS, history, nemesis_op
 
 pytestmark = pytest.mark.spark
@@ -67,7 +62,9 @@ LEGAL = {
         claim(3, 1, 1, 6, {1: 7, 2: 1, 3: 0}),
     ],
     "the voters changed in the epoch": [claim(1, 1, 1, 5, {1: 7}), claim(2, 1, 1, 5, {1: 7, 2: 0})],
-    "half of the voters, of which one was just added": [claim(1, 1, 1, 5, {1: 7, 2: 5, 3: 4, 4: 4})],
+    "half of the voters, of which one was just added": [
+        claim(0, 2, 1, 4, {1: 4, 2: 7, 3: 4}), claim(1, 1, 2, 5, {1: 7, 2: 5, 3: 4, 4: 4}),
+    ],
     "nothing is committed yet": [claim(1, 1, 1, -1, {1: 7, 2: 0, 3: 0})],
     "a claim says nothing of the voters": [claim(1, 1, 1, 5, {}, 7)],
     "the voters changed once a record of the epoch was committed": [
@@ -105,10 +102,17 @@ BROKEN = {
 }  # fmt: skip
 
 
+HALF, STUCK = "half of voters that never change", "a follower without progress"
+
+
 @pytest.fixture(scope="module")
-def found(spark: SparkSession) -> dict[str, list[Finding]]:
-    """The findings about each run, from one Spark job."""
-    return quorum_findings_of_each(spark, LEGAL | {name: seen for name, (seen, _, _) in BROKEN.items()})
+def found(find_in_runs: FindInRuns) -> dict[str, list[Finding]]:
+    """The findings about each run's claims, from one Spark job."""
+    claims = LEGAL | {name: seen for name, (seen, _, _) in BROKEN.items()}
+    runs = {name: Tables(HEAL, seen) for name, seen in claims.items()}
+    runs[HALF] = Tables(HEAL, [claim(3, 1, 1, 5, {1: 7, 2: 5, 3: 4, 4: 4})])
+    runs[STUCK] = Tables(healed_at(1), polls(range(2, 16), 7))
+    return find_in_runs("quorum", runs | {name: Tables(ops, seen) for name, (ops, seen) in NOT_STUCK.items()})
 
 
 @pytest.mark.parametrize("name", LEGAL)
@@ -124,8 +128,8 @@ def test_claims_are_broken_when(name: str, found: dict[str, list[Finding]]) -> N
     assert words in broken.message
 
 
-def test_half_of_voters_that_never_change_is_no_majority(find_in_run: FindInRun) -> None:
-    [broken] = find_in_run("quorum", HEAL, [claim(3, 1, 1, 5, {1: 7, 2: 5, 3: 4, 4: 4})])
+def test_half_of_voters_that_never_change_is_no_majority(found: dict[str, list[Finding]]) -> None:
+    [broken] = found[HALF]
     assert (broken.name, broken.node, broken.time_ns) == ("high-watermark-without-majority", 1, 3 * MS)
     assert "2 of 4 voters" in broken.message
 
@@ -158,8 +162,8 @@ def healed_at(second: float) -> list[Op]:
     return nemesis_ops_at((second - 0.5, "cut"), (second, "heal"))
 
 
-def test_a_follower_without_progress_is_stuck_once_no_fault_is_in_place(find_in_run: FindInRun) -> None:
-    [stuck] = find_in_run("quorum", healed_at(1), polls(range(2, 16), 7))
+def test_a_follower_without_progress_is_stuck_once_no_fault_is_in_place(found: dict[str, list[Finding]]) -> None:
+    [stuck] = found[STUCK]
     assert (stuck.name, stuck.node, stuck.severity) == ("follower-stuck", 3, "invalid")
     assert "node 3 stayed at 7 for 10 s, below high watermark 50 of node 1" in stuck.message
 
@@ -187,21 +191,9 @@ NOT_STUCK = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def stuck_found(spark: SparkSession) -> dict[str, list[Finding]]:
-    """The stuck followers of each run, from one Spark job."""
-    configure_for(spark, rows=1)
-    return collected_by_case(
-        {
-            name: follower_stuck(history_table(spark, ops), observation_table(spark, seen), "quorum", settings_with())
-            for name, (ops, seen) in NOT_STUCK.items()
-        }
-    )
-
-
 @pytest.mark.parametrize("name", NOT_STUCK)
-def test_a_follower_is_not_stuck_when(name: str, stuck_found: dict[str, list[Finding]]) -> None:
-    assert stuck_found[name] == []
+def test_a_follower_is_not_stuck_when(name: str, found: dict[str, list[Finding]]) -> None:
+    assert "follower-stuck" not in {each.name for each in found[name]}
 
 
 def random_claims(source: random.Random, run: int) -> list[Observation]:
@@ -254,28 +246,36 @@ GROWING = [
 LEAPING = log(1, (0, 1, [1]), (1, 1, None), (2, 1, [1, 2, 3]))
 
 
-def test_voters_may_change_one_at_a_time(find_in_run: FindInRun) -> None:
-    claims = [claim(1, 1, 1, 1, {1: 2}), claim(2, 1, 1, 3, {1: 4, 2: 3})]
-    assert find_in_run("divergence", HEAL, claims, GROWING) == []
+RETARGETED = [each for node in (1, 2) for each in log(node, (0, 1, [1]), (1, 1, [1, 2]), (2, 1, [1, 2]))]
+CHANGES = {
+    "one at a time": Tables(HEAL, [claim(1, 1, 1, 1, {1: 2}), claim(2, 1, 1, 3, {1: 4, 2: 3})], GROWING),
+    "two at once": Tables(HEAL, [], LEAPING),
+    "two uncommitted": Tables(
+        HEAL, [claim(1, 1, 1, 1, {1: 4, 2: 1}), claim(2, 1, 1, 4, {1: 4, 2: 4, 3: 4})], GROWING,
+    ),
+    "the same voters": Tables(HEAL, [claim(1, 1, 1, 1, {1: 3, 2: 1})], RETARGETED),
+}  # fmt: skip
 
 
-def test_two_voters_that_join_at_once_are_reported(find_in_run: FindInRun) -> None:
-    [broken] = find_in_run("divergence", HEAL, [], LEAPING)
+def test_voters_may_change_one_at_a_time(found_in_logs: dict[str, list[Finding]]) -> None:
+    assert found_in_logs["one at a time"] == []
+
+
+def test_two_voters_that_join_at_once_are_reported(found_in_logs: dict[str, list[Finding]]) -> None:
+    [broken] = found_in_logs["two at once"]
     assert (broken.name, broken.node) == ("voter-sets-apart", 1)
     words = "voters change one at a time: in the log of node 1 the voters 1 became 1, 2, 3 at offset 2"
     assert broken.message == words
 
 
-def test_two_uncommitted_changes_are_reported(find_in_run: FindInRun) -> None:
-    claims = [claim(1, 1, 1, 1, {1: 4, 2: 1}), claim(2, 1, 1, 4, {1: 4, 2: 4, 3: 4})]
-    [broken] = find_in_run("divergence", HEAL, claims, GROWING)
+def test_two_uncommitted_changes_are_reported(found_in_logs: dict[str, list[Finding]]) -> None:
+    [broken] = found_in_logs["two uncommitted"]
     assert (broken.name, broken.node, broken.time_ns) == ("voter-changes-uncommitted", 1, MS)
     assert "with high watermark 1 the leader of epoch 1, node 1, had voter sets at offsets 1, 3" in broken.message
 
 
-def test_record_that_keeps_the_voters_is_no_change(find_in_run: FindInRun) -> None:
-    retargeted = [each for node in (1, 2) for each in log(node, (0, 1, [1]), (1, 1, [1, 2]), (2, 1, [1, 2]))]
-    assert find_in_run("divergence", HEAL, [claim(1, 1, 1, 1, {1: 3, 2: 1})], retargeted) == []
+def test_record_that_keeps_the_voters_is_no_change(found_in_logs: dict[str, list[Finding]]) -> None:
+    assert found_in_logs["the same voters"] == []
 
 
 def test_voter_sets_agree_with_their_twin_on_random_logs(spark: SparkSession) -> None:
@@ -361,23 +361,33 @@ IMPROPER = {
 }
 
 
+IN_THREE_LOGS = [elected(0, 1, 1, [1, 2, 3], [1], node) for node in (1, 2, 3)]
+
+
+@pytest.fixture(scope="module")
+def found_in_logs(find_in_runs: FindInRuns) -> dict[str, list[Finding]]:
+    """The findings about the logs of each run, from one Spark job."""
+    elections_of = PROPER | {name: batches for name, (batches, _) in IMPROPER.items()} | {"three logs": IN_THREE_LOGS}
+    runs = {name: Tables(HEAL, [], batches) for name, batches in elections_of.items()}
+    return find_in_runs("divergence", CHANGES | runs)
+
+
 @pytest.mark.parametrize("name", PROPER)
-def test_elections_are_proper(name: str, find_in_run: FindInRun) -> None:
-    assert find_in_run("divergence", HEAL, [], PROPER[name]) == []
+def test_elections_are_proper(name: str, found_in_logs: dict[str, list[Finding]]) -> None:
+    assert found_in_logs[name] == []
 
 
 @pytest.mark.parametrize("name", IMPROPER)
-def test_elections_are_improper(name: str, find_in_run: FindInRun) -> None:
-    batches, expected = IMPROPER[name]
-    found = {each.name: each for each in find_in_run("divergence", HEAL, [], batches)}
+def test_elections_are_improper(name: str, found_in_logs: dict[str, list[Finding]]) -> None:
+    expected = IMPROPER[name][1]
+    found = {each.name: each for each in found_in_logs[name]}
     assert found.keys() == expected.keys()
     assert all(words in found[name].message for name, words in expected.items())
     assert {each.node for each in found.values()} == {1}
 
 
-def test_an_election_in_several_logs_is_one_finding(find_in_run: FindInRun) -> None:
-    batches = [elected(0, 1, 1, [1, 2, 3], [1], node) for node in (1, 2, 3)]
-    [found] = find_in_run("divergence", HEAL, [], batches)
+def test_an_election_in_several_logs_is_one_finding(found_in_logs: dict[str, list[Finding]]) -> None:
+    [found] = found_in_logs["three logs"]
     assert "in the logs of nodes 1, 2, 3" in found.message
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from checkers.framework.contract import JudgeSettings
 from checkers.quorum import quantities
@@ -16,14 +15,14 @@ from harness.model import Finding, Observation, Op, Verdict
 from harness.model.quorum_states import KIP_595_RULES, KIP_996_RULES
 from harness.model.records.finding import verdict_of
 from harness.model.transition_rules import TransitionRules, any_of
-from tests.support.checks.on_spark import batch_table, history_table, observation_table, quorum_findings_of_each
-from tests.support.checks.run_types import FindInRun, JudgeRun
+from tests.support.checks.run_types import FindInRun, FindInRuns, JudgeRun, OpenRuns, Tables
 from tests.support.checks.small_histories import MS, history, nemesis_op
 
 pytestmark = pytest.mark.spark
 
-Measure = Callable[[Sequence[Op], Sequence[Observation]], dict[str, float]]
-"""The quorum's quantities of a run, by name."""
+HEAL = history(*nemesis_op("heal"))
+Measured = Mapping[str, Mapping[str, float]]
+"""The quorum's quantities of each run, by name."""
 
 
 def transition(ms: int, node: int, previous: str | None, state: str, epoch: int, **more: Any) -> Observation:
@@ -95,11 +94,15 @@ BROKEN = {
 }  # fmt: skip
 
 
+LOST_DISK, NEW_DIRECTORY = "two restarts at epoch 0, one without the disk", "two restarts without the disk, one new"
+
+
 @pytest.fixture(scope="module")
-def found(spark: SparkSession) -> dict[str, list[Finding]]:
+def found(find_in_runs: FindInRuns) -> dict[str, list[Finding]]:
     """The findings about each run, from one Spark job."""
-    broken = {name: [*ELECTION, *planted] for name, (planted, _) in BROKEN.items()}
-    return quorum_findings_of_each(spark, LEGAL | broken)
+    runs = {name: Tables(HEAL, seen) for name, seen in LEGAL.items()}
+    runs |= {name: Tables(HEAL, [*ELECTION, *planted]) for name, (planted, _) in BROKEN.items()}
+    return find_in_runs("quorum", runs | {LOST_DISK: disk_lost(), NEW_DIRECTORY: directory_renewed()})
 
 
 @pytest.mark.parametrize("name", LEGAL)
@@ -116,7 +119,7 @@ def test_quorum_is_broken_when(name: str, found: dict[str, list[Finding]]) -> No
 
 def test_a_follower_may_become_a_candidate_before_kip_996(find_in_run: FindInRun) -> None:
     steps = [transition(1, 1, None, "Unattached", 0), transition(2, 1, "Unattached", "Candidate", 1)]
-    assert find_in_run("quorum", history(*nemesis_op("heal")), steps, rules=KIP_595_RULES) == []
+    assert find_in_run("quorum", HEAL, steps, rules=KIP_595_RULES) == []
 
 
 def test_each_node_of_a_mixed_quorum_is_checked_by_its_own_table(find_in_run: FindInRun) -> None:
@@ -130,25 +133,26 @@ def test_each_node_of_a_mixed_quorum_is_checked_by_its_own_table(find_in_run: Fi
             durable(4, node, 1),
         )
     ]
-    findings = find_in_run(
-        "quorum", history(*nemesis_op("heal")), steps, node_rules={1: KIP_996_RULES, 2: KIP_595_RULES}
-    )
+    findings = find_in_run("quorum", HEAL, steps, node_rules={1: KIP_996_RULES, 2: KIP_595_RULES})
     found = sorted((broken.name, broken.node) for broken in findings)
     assert found == [("candidate-without-prospective", 1), ("vote-forgotten", 1)]
 
 
-def test_a_node_may_restart_at_epoch_0_only_after_losing_its_disk(find_in_run: FindInRun) -> None:
+def disk_lost() -> Tables:
+    """Nodes 2 and 3 restart at epoch 0; only node 2 lost its disk."""
     restarts = [
         seen for node in (2, 3) for seen in (durable(6, node, 1, voted=1), durable(9, node, 0), durable(10, node, 1))
     ]
-    ops = history(*at(8, *nemesis_op("lose_disk", {"nodes": [2]})))
-    found = sorted((each.name, each.node) for each in find_in_run("quorum", ops, [*ELECTION, *restarts]))
-    assert found == [("epoch-went-back", 3), ("vote-forgotten", 3)]
+    return Tables(history(*at(8, *nemesis_op("lose_disk", {"nodes": [2]}))), [*ELECTION, *restarts])
 
 
-def test_a_node_with_a_new_directory_id_may_be_an_observer_and_one_with_an_empty_disk_stays_a_voter(
-    find_in_run: FindInRun,
-) -> None:
+def test_a_node_may_restart_at_epoch_0_only_after_losing_its_disk(found: dict[str, list[Finding]]) -> None:
+    broken = sorted((each.name, each.node) for each in found[LOST_DISK])
+    assert broken == [("epoch-went-back", 3), ("vote-forgotten", 3)]
+
+
+def directory_renewed() -> Tables:
+    """Nodes 2 and 3 lose their disks, and both behave as observers; only node 2 has a new directory id."""
     steps = [
         step
         for node in (2, 3)
@@ -163,34 +167,34 @@ def test_a_node_with_a_new_directory_id_may_be_an_observer_and_one_with_an_empty
         nemesis_op("lose_disk", {"nodes": [2], "newcomer": True}),
         nemesis_op("lose_disk", {"nodes": [3]}),
     ]
-    ops = history(*(op for each in lost for op in at(7, *each)))
-    found = [(each.name, each.node) for each in find_in_run("quorum", ops, [*ELECTION, *steps])]
-    assert found == [("illegal-transition", 3)]
+    return Tables(history(*(op for each in lost for op in at(7, *each))), [*ELECTION, *steps])
+
+
+def test_a_node_with_a_new_directory_id_may_be_an_observer_and_one_with_an_empty_disk_stays_a_voter(
+    found: dict[str, list[Finding]],
+) -> None:
+    assert [(each.name, each.node) for each in found[NEW_DIRECTORY]] == [("illegal-transition", 3)]
 
 
 def test_a_run_without_observations_is_unknown(judge_run: JudgeRun) -> None:
-    results = judge_run(["quorum"], history(*nemesis_op("heal")))
+    results = judge_run(["quorum"], HEAL)
     assert [(broken.name, broken.severity) for broken in results.findings] == [("no-observations", "unknown")]
     assert results.quantities == ()
-
-
-@pytest.fixture
-def measure(spark: SparkSession) -> Measure:
-    def quantities_of(ops: Sequence[Op], observations: Sequence[Observation]) -> dict[str, float]:
-        tables = history_table(spark, ops), observation_table(spark, observations), batch_table(spark, [])
-        rows = quantities.quantities(*tables, JudgeSettings()).collect()
-        return {row["name"]: row["value"] for row in rows}
-
-    return quantities_of
 
 
 def at(ms: int, *ops: Op) -> list[Op]:
     return [Op(op.type, op.f, op.process, op.key, op.value, op.node, time_ns=ms * MS) for op in ops]
 
 
-def test_a_disruption_is_measured_from_the_mark_on(measure: Measure) -> None:
-    ops = history(*at(100, *nemesis_op("mark", "story")), *at(200, *nemesis_op("cut")), *at(500, *nemesis_op("heal")))
-    observations = [
+def disrupted(mark: int, cut: int, heal: int) -> list[Op]:
+    """The story begins, a partition is made and healed, at these times."""
+    parts = at(mark, *nemesis_op("mark", "story")), at(cut, *nemesis_op("cut")), at(heal, *nemesis_op("heal"))
+    return history(*(op for part in parts for op in part))
+
+
+DISRUPTION = Tables(
+    disrupted(100, 200, 500),
+    [
         *ELECTION,
         claim(150, 1, 1, 20),
         transition(300, 2, "Follower", "Prospective", 1),
@@ -200,8 +204,42 @@ def test_a_disruption_is_measured_from_the_mark_on(measure: Measure) -> None:
         claim(550, 2, 2, 30),
         process(700, 2, "stopped"),
         durable(1100, 3, 4),
-    ]
-    assert measure(ops, observations) == pytest.approx(
+    ],
+)
+WITHOUT_MARKS = [claim(10, 1, 1), claim(20, 1, 1), claim(45, 1, 1)]
+SEEDS = range(12)
+STORY_NS, HEALED_NS, END_NS = 10 * MS, 25 * MS, 40 * MS
+
+
+def measured_runs() -> dict[str, Tables]:
+    """The runs whose quantities are compared, by name."""
+    healed = {ms: history(*at(ms, *nemesis_op("heal"))) for ms in (30, 50)}
+    random_ops = history(*at(10, *nemesis_op("mark", "story")), *at(25, *nemesis_op("heal")))
+    return {
+        "disruption": DISRUPTION,
+        "a leader that stays": Tables(disrupted(10, 20, 30), [*ELECTION, claim(40, 1, 1, 11)]),
+        "without high watermarks": Tables(healed[30], WITHOUT_MARKS),
+        "healed after the last claim": Tables(healed[50], WITHOUT_MARKS),
+        "no commit": Tables(healed[30], ELECTION),
+        **{f"seed {seed}": Tables(random_ops, observations_of(seed)) for seed in SEEDS},
+    }
+
+
+@pytest.fixture(scope="module")
+def measured(open_runs: OpenRuns) -> Measured:
+    """The quantities of each run, from one Spark job."""
+    runs = measured_runs()
+    tables = open_runs(list(runs.values()))
+    settings = JudgeSettings(runs=tuple(range(len(runs))))
+    rows = quantities.quantities(tables["history"], tables["observations"], tables["batches"], settings).collect()
+    of_run: dict[str, dict[str, float]] = {name: {} for name in runs}
+    for row in rows:
+        of_run[list(runs)[row["run"]]][row["name"]] = row["value"]
+    return of_run
+
+
+def test_a_disruption_is_measured_from_the_mark_on(measured: Measured) -> None:
+    assert measured["disruption"] == pytest.approx(
         {
             "epochs_burned": 3,
             "leader_changes": 1,
@@ -219,21 +257,21 @@ def test_a_disruption_is_measured_from_the_mark_on(measure: Measure) -> None:
     )
 
 
-def test_a_leader_that_stays_is_not_deposed(measure: Measure) -> None:
-    ops = history(*at(10, *nemesis_op("mark", "story")), *at(20, *nemesis_op("cut")), *at(30, *nemesis_op("heal")))
-    found = measure(ops, [*ELECTION, claim(40, 1, 1, 11)])
+def test_a_leader_that_stays_is_not_deposed(measured: Measured) -> None:
+    found = measured["a leader that stays"]
     assert (found["leader_deposed"], found["leader_changes"], found["epochs_burned"]) == (0, 0, 0)
 
 
-def test_a_system_without_high_watermarks_has_recovered_when_its_leader_claims_to_lead_again(measure: Measure) -> None:
-    claims = [claim(10, 1, 1), claim(20, 1, 1), claim(45, 1, 1)]
-    found = measure(history(*at(30, *nemesis_op("heal"))), claims)
+def test_a_system_without_high_watermarks_has_recovered_when_its_leader_claims_to_lead_again(
+    measured: Measured,
+) -> None:
+    found = measured["without high watermarks"]
     assert (found["recovered"], found["recover_ms"]) == (1, 15)
-    assert measure(history(*at(50, *nemesis_op("heal"))), claims)["recovered"] == 0
+    assert measured["healed after the last claim"]["recovered"] == 0
 
 
-def test_a_quorum_that_never_commits_again_has_not_recovered(measure: Measure) -> None:
-    found = measure(history(*at(30, *nemesis_op("heal"))), ELECTION)
+def test_a_quorum_that_never_commits_again_has_not_recovered(measured: Measured) -> None:
+    found = measured["no commit"]
     assert found["recovered"] == 0
     assert "recover_ms" not in found
 
@@ -281,17 +319,18 @@ def test_rules_agree_with_their_twins_on_random_observations(rules: TransitionRu
     assert len({name for name, _, _ in found}) >= 5
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
-def test_quantities_agree_with_their_twins(seed: int, measure: Measure) -> None:
-    source = random.Random(seed)
-    observations = [*random_observations(source, 25, 1, 1, 1), claim(40, 1, 1, 1)]
-    story, end = 10 * MS, 40 * MS
-    healed = at(25, *nemesis_op("heal"))
-    found = measure(history(*at(10, *nemesis_op("mark", "story")), *healed), observations)
-    led = twins.tenures(observations, story, end)
+def observations_of(seed: int) -> list[Observation]:
+    """Random observations, and a claim at the end."""
+    return [*random_observations(random.Random(seed), 25, 1, 1, 1), claim(40, 1, 1, 1)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_quantities_agree_with_their_twins(seed: int, measured: Measured) -> None:
+    observations, found = observations_of(seed), measured[f"seed {seed}"]
+    led = twins.tenures(observations, STORY_NS, END_NS)
     assert found["two_leaders_ms"] * MS == pytest.approx(twins.two_leaders_ns(led))
-    assert found["no_leader_ms"] * MS == pytest.approx(twins.no_leader_ns(led, story, end))
-    assert found["commit_gap_ms"] * MS == pytest.approx(twins.commit_gap_ns(observations, story, end))
-    for suffix, until in (("", end), ("_until_heal", 25 * MS)):
-        assert found[f"epochs_burned{suffix}"] == twins.epochs_burned(observations, story, until)
-        assert found[f"leader_changes{suffix}"] == twins.leader_changes(observations, story, until)
+    assert found["no_leader_ms"] * MS == pytest.approx(twins.no_leader_ns(led, STORY_NS, END_NS))
+    assert found["commit_gap_ms"] * MS == pytest.approx(twins.commit_gap_ns(observations, STORY_NS, END_NS))
+    for suffix, until in (("", END_NS), ("_until_heal", HEALED_NS)):
+        assert found[f"epochs_burned{suffix}"] == twins.epochs_burned(observations, STORY_NS, until)
+        assert found[f"leader_changes{suffix}"] == twins.leader_changes(observations, STORY_NS, until)

@@ -13,11 +13,11 @@ from pyspark.sql import functions as fn
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.tables import configure_for
 from checkers.quorum import voter_changes
-from checkers.run_checks import collected
 from checkers.twins import voter_changes as twin
 from harness.model import Finding, Op
 from harness.model.story import FINAL_READS
-from tests.support.checks.on_spark import history_table, observation_table
+from tests.support.checks.on_spark import history_table
+from tests.support.checks.run_types import FindInRuns, Tables
 from tests.support.checks.small_histories import history, nemesis_op
 
 pytestmark = pytest.mark.spark
@@ -69,10 +69,9 @@ def ended(begin: Op, end: str, epoch: int | None) -> Op:
     return begin.fail("refused") if end == "fail" else begin.info("no answer")
 
 
-def found_in(spark: SparkSession, *rows: Rows, settings: JudgeSettings = SETTINGS) -> list[Finding]:
-    ops = history(*(op for each in rows for op in each))
-    configure_for(spark, rows=1)
-    return collected(voter_changes.findings(history_table(spark, ops), observation_table(spark, []), settings), 10_000)
+def run_of(*rows: Rows) -> Tables:
+    """The run with these operations."""
+    return Tables(history(*(op for each in rows for op in each)))
 
 
 ADDED = change("add_voter", 4)
@@ -171,40 +170,50 @@ CASES: dict[str, tuple[Sequence[Rows], list[tuple[str, str]]]] = {
 }
 
 
-@pytest.mark.parametrize(("rows", "expected"), CASES.values(), ids=CASES)
-def test_findings(spark: SparkSession, rows: Sequence[Rows], expected: list[tuple[str, str]]) -> None:
-    found = found_in(spark, *rows)
-    assert [(each.name, each.key) for each in found if each.severity == "invalid"] == expected
-    assert {each.name for each in found if each.severity != "invalid"} <= {"no-progress"}
+REFUSED_CHANGE, REFUSED_MOVE = "one refused change", "one refused move"
 
 
-def test_finding_names_the_change_and_the_report(spark: SparkSession) -> None:
-    (found,) = found_in(spark, report(1, 2, 3), ADDED, report(1, 2, 3, epoch=2))
-    assert (found.check, found.node, found.witnesses) == ("voter-changes", 2, (2, 4, 5))
-    assert found.message == (
+@pytest.fixture(scope="module")
+def found(find_in_runs: FindInRuns) -> dict[str, list[Finding]]:
+    """The findings about each case, from one Spark job."""
+    runs = {name: run_of(*rows) for name, (rows, _) in CASES.items()}
+    alone = {REFUSED_CHANGE: change("add_voter", 4, "fail"), REFUSED_MOVE: move(3, 4, end="fail")}
+    return find_in_runs("voter-changes", runs | {name: run_of(rows) for name, rows in alone.items()})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_findings(name: str, found: dict[str, list[Finding]]) -> None:
+    assert [(each.name, each.key) for each in found[name] if each.severity == "invalid"] == CASES[name][1]
+    assert {each.name for each in found[name] if each.severity != "invalid"} <= {"no-progress"}
+
+
+def test_finding_names_the_change_and_the_report(found: dict[str, list[Finding]]) -> None:
+    (one,) = found["an acknowledged change that a later leader does not report"]
+    assert (one.check, one.node, one.witnesses) == ("voter-changes", 2, (2, 4, 5))
+    assert one.message == (
         "an acknowledged change of the voters holds on every later leader: leader n2 of epoch 2 reports false for n4"
     )
 
 
-def test_run_without_changes_or_reports_proves_nothing(spark: SparkSession) -> None:
-    messages = {each.message: each.severity for each in found_in(spark, change("add_voter", 4, "fail"))}
+def test_run_without_changes_or_reports_proves_nothing(found: dict[str, list[Finding]]) -> None:
+    messages = {each.message: each.severity for each in found[REFUSED_CHANGE]}
     assert messages == {
         "no change of the voters was acknowledged": "unknown",
         "no leader reported the voters": "unknown",
     }
 
 
-def test_run_without_moves_or_placements_proves_nothing(spark: SparkSession) -> None:
-    messages = {each.message: each.severity for each in found_in(spark, move(3, 4, end="fail"))}
+def test_run_without_moves_or_placements_proves_nothing(found: dict[str, list[Finding]]) -> None:
+    messages = {each.message: each.severity for each in found[REFUSED_MOVE]}
     assert messages == {
         "no move of a partition was acknowledged": "unknown",
         "no leader reported where a partition is": "unknown",
     }
 
 
-def test_finding_names_the_move(spark: SparkSession) -> None:
-    found = found_in(spark, placed(1, 2), move(3, 4), placed(1, 2, epoch=2))
-    assert [each.message for each in found if each.severity == "invalid"] == [
+def test_finding_names_the_move(found: dict[str, list[Finding]]) -> None:
+    lost = found["an acknowledged move that is lost"]
+    assert [each.message for each in lost if each.severity == "invalid"] == [
         "an acknowledged move of a partition holds on every later leader: leader n2 of epoch 2 reports [1,2] for log-1"
     ]
 
@@ -226,21 +235,37 @@ def test_changes_are_counted_by_how_they_ended(spark: SparkSession) -> None:
     }
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_spark_and_its_plain_twin_agree(spark: SparkSession, seed: int) -> None:
-    rows = [row for number in range(12) for row in random_run(random.Random(100 * seed + number), number)]
-    configure_for(spark, rows=1)
-    table = history_table(spark, [op for _, op in rows])
-    by_run = table.withColumn("run", fn.floor(fn.col("index") / RUN_STRIDE).cast("int"))
-    found = voter_changes.unexplained(voter_changes.operations(by_run)).collect()
+SEEDS = range(8)
+RUNS_OF_SEED = 12
+Reported = set[tuple[int, str, int, str]]
+"""The run, name, last index and key of each report that no change explains."""
+
+
+def runs_of(seed: int) -> dict[int, list[Op]]:
+    """The seed's random runs by number; no other seed has these numbers."""
+    numbers = range(100 * seed, 100 * seed + RUNS_OF_SEED)
+    return {number: random_run(random.Random(number), number) for number in numbers}
+
+
+@pytest.fixture(scope="module")
+def unexplained(spark: SparkSession) -> Reported:
+    """What Spark finds in the runs of all seeds, from one job."""
+    ops = [op for seed in SEEDS for each in runs_of(seed).values() for op in each]
+    configure_for(spark, rows=len(ops))
+    by_run = history_table(spark, ops).withColumn("run", fn.floor(fn.col("index") / RUN_STRIDE).cast("int"))
     names = {True: "lost-change", False: "refused-change"}
-    expected = set()
-    for number in range(12):
-        expected |= {(number, *each) for each in twin.unexplained([op for run, op in rows if run == number])}
-    assert {(row["run"], names[row["was_possible"]], row["end"], row["key"]) for row in found} == expected
+    rows = voter_changes.unexplained(voter_changes.operations(by_run)).collect()
+    return {(row["run"], names[row["was_possible"]], row["end"], row["key"]) for row in rows}
 
 
-def random_run(source: random.Random, run: int) -> list[tuple[int, Op]]:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_spark_and_its_plain_twin_agree(seed: int, unexplained: Reported) -> None:
+    runs = runs_of(seed)
+    expected = {(number, *each) for number, ops in runs.items() for each in twin.unexplained(ops)}
+    assert {each for each in unexplained if each[0] in runs} == expected
+
+
+def random_run(source: random.Random, run: int) -> list[Op]:
     """A history of a few processes that change and report voters, most reports right, in a run of this number."""
     as_a_whole, waiting, ops = source.random() < 0.4, {}, []
     voters, epoch = [1, 2, 3], 1
@@ -257,7 +282,7 @@ def random_run(source: random.Random, run: int) -> list[tuple[int, Op]]:
         ops.append(begin)
         if begin.f in twin.CHANGES and begin.f != "move" and source.random() < 0.9:
             voters = applied(voters, begin)
-    return [(run, replace(op, index=RUN_STRIDE * run + at, time_ns=at)) for at, op in enumerate(ops)]
+    return [replace(op, index=RUN_STRIDE * run + at, time_ns=at) for at, op in enumerate(ops)]
 
 
 def invoked(source: random.Random, process: int, as_a_whole: bool, is_read: bool) -> Op:

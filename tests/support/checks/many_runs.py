@@ -7,14 +7,15 @@ Contains the runs. tests/checkers/test_many_runs.py judges them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from harness.model import NEMESIS, Observation, Op
 from harness.model.faults.rpc import Api, RpcRow
-from harness.model.measures import Count, Measure, sends
+from harness.model.measures import Count, sends
 from harness.model.records.logged_batch import LoggedBatch
 from harness.model.records.logged_record import LoggedRecord
+from tests.support.checks.run_types import Tables
 from tests.support.checks.small_histories import MS, history, nemesis_op, read, write
 from tests.support.checks.small_logs import commit, drain, lost_send, poll, send
 from tests.support.checks.small_transactions import append, together, txn
@@ -22,18 +23,6 @@ from tests.support.checks.small_transactions import read as read_list
 
 S = 1000 * MS
 QUORUM = "__cluster_metadata"
-
-
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """The rows of a run."""
-
-    ops: Sequence[Op]
-    observations: Sequence[Observation] = ()
-    batches: Sequence[LoggedBatch] = ()
-    records: Sequence[LoggedRecord] = ()
-    rpcs: Sequence[RpcRow] = ()
-    measures: tuple[Measure, ...] = ()
 
 
 def timed(ops: Sequence[Op], step_ns: int = 500 * MS) -> list[Op]:

@@ -1,4 +1,4 @@
-"""Runs a check on many small histories in one Spark job. Each history gets its own keys, nodes, processes and indexes.
+"""Runs a check on many small histories in one Spark job. Each history gets its own keys, processes and indexes.
 
 Building a query costs a second and running it a tenth of that, so one job for fifty histories takes as long as one for
 a single history. The findings come back in the terms of the history that they are about.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from typing import Any, NamedTuple
@@ -28,17 +28,16 @@ from checkers.kafka_log import client_log as log
 from checkers.kafka_log import divergence
 from checkers.linearizability import by_key
 from checkers.linearizability.models import MODELS
-from checkers.quorum import safety
 from checkers.run_checks import collected
 from checkers.transactions import isolation as transactions
 from harness.model import Finding, Observation, Op
 from harness.model.records.logged_batch import LoggedBatch
 from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS
 from tests.support.checks import CHECKS, settings_with
-from tests.support.checks.small_histories import history, nemesis_op, row
+from tests.support.checks.small_histories import history, row
 
 STRIDE = 1000
-"""Exceeds the rows and processes of a small history, and the nodes, epochs and offsets of a small quorum."""
+"""Exceeds the rows and processes of a small history."""
 
 PARTITION_STRIDE = 10
 ALL = 1_000_000
@@ -76,21 +75,11 @@ def findings_of_each(
     configure_for(spark, rows=len(histories))
     numbered = list(enumerate(histories.items(), 1))
     table = history_table(spark, [op for number, (_, ops) in numbered for op in apart(number, history(*ops))])
-    findings = collected(CHECKS[check].findings(table, table.limit(0), settings), ALL)
-    return by_number(findings, list(histories), lambda finding: finding.witnesses[0] // STRIDE)
-
-
-def quorum_findings_of_each(
-    spark: SparkSession, runs: Mapping[str, Sequence[Observation]], settings: JudgeSettings = SETTINGS
-) -> dict[str, list[Finding]]:
-    """The findings of the quorum check about each run's observations, by name. The runs must not report voter sets
-    together with transitions: voters are derived from all runs at once."""
-    configure_for(spark, rows=len(runs))
-    seen = [moved(STRIDE * number, one) for number, each in enumerate(runs.values(), 1) for one in each]
-    healed = history_table(spark, history(*nemesis_op("heal")))
-    tables = healed, observation_table(spark, seen), batch_table(spark, [])
-    findings = collected(safety.findings(*tables, settings), ALL)
-    return by_number(findings, list(runs), lambda finding: (finding.node or 0) // STRIDE)
+    found: dict[str, list[Finding]] = {name: [] for name in histories}
+    for finding in collected(CHECKS[check].findings(table, table.limit(0), settings), ALL):
+        number = finding.witnesses[0] // STRIDE
+        found[list(histories)[number - 1]].append(restored(number, finding))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +128,6 @@ def collected_by_case(frames: Mapping[str, DataFrame]) -> dict[str, list[Finding
     return found
 
 
-def by_number(
-    findings: Iterable[Finding], names: Sequence[str], number_of: Callable[[Finding], int]
-) -> dict[str, list[Finding]]:
-    """The findings by the name of their case, with the numbers and keys that the case has."""
-    found: dict[str, list[Finding]] = {name: [] for name in names}
-    for finding in findings:
-        number = number_of(finding)
-        found[names[number - 1]].append(restored(number, finding))
-    return found
-
-
 def restored(number: int, finding: Finding) -> Finding:
     """The finding in the terms of its case: every number of four digits or more was moved by the case's."""
     prefix = rf"\b{number}/"
@@ -158,7 +136,6 @@ def restored(number: int, finding: Finding) -> Finding:
         finding,
         message=message,
         key=None if finding.key is None else re.sub(prefix, "", finding.key),
-        node=None if finding.node is None else finding.node % STRIDE,
         witnesses=tuple(index % STRIDE for index in finding.witnesses),
     )
 
@@ -236,26 +213,6 @@ def own_micro_op(number: int, micro_op: list) -> list:
 def own_keys(number: int, by_key: Mapping[str, Any]) -> dict[str, Any]:
     """What a poll or a commit maps from keys."""
     return {own_key(number, key): value for key, value in by_key.items()}
-
-
-def moved(by: int, seen: Observation) -> Observation:
-    """The observation with its nodes, epochs and offsets moved; -1 means none and stays."""
-
-    def plus(value: int | None) -> int | None:
-        return value if value is None or value < 0 else value + by
-
-    voters = json.loads(seen.detail)["voters"] if seen.kind == "claim" and seen.detail else None
-    detail = {str(int(voter) + by): plus(reach) for voter, reach in voters.items()} if voters else None
-    return replace(
-        seen,
-        node=seen.node + by,
-        epoch=plus(seen.epoch),
-        leader=plus(seen.leader),
-        voted=plus(seen.voted),
-        high_watermark=plus(seen.high_watermark),
-        log_end_offset=plus(seen.log_end_offset),
-        detail=json.dumps({"voters": detail}) if detail else seen.detail,
-    )
 
 
 def in_partition(number: int, batch: LoggedBatch) -> LoggedBatch:
