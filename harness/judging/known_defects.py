@@ -65,6 +65,7 @@ DEFECTS = (
     _Defect("EX-14", _EXITS, "Received unexpected invalid request error"),
     _Defect("EX-15", _EXITS, "Unexpected offset in append|Illegal append at offset", releases=r"3\.9|4\.0"),
     _Defect("EX-16 or EX-17", _EXITS, "Unknown leader endpoints"),
+    _Defect("livelocked-elections", frozenset({"no-recovery"}), "none has committed", releases=r"3\."),
     _Defect("busy-observers", frozenset({"no-spin"})),
 )
 """Each is named by its scenarios; one without a scenario by its page."""

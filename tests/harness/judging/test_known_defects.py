@@ -89,6 +89,7 @@ def test_defects_of_any_release_in_the_cluster_are_known() -> None:
         ("no-exception: IllegalArgumentException: Local replica", "4.3.1", "EX-04"),
         ("no-exception: IllegalArgumentException: Local replica", "3.9.1", None),
         ("no-recovery: no node can be elected", "4.3.1", "EX-06 or EX-11"),
+        ("no-recovery: none has committed", "3.9.1", "livelocked-elections"),
         ("no-recovery: none has committed", "4.3.1", None),
         ("no-exception: IllegalArgumentException: Illegal append at offset", "3.9.1", "EX-15"),
         ("no-exception: NullPointerException", "4.3.1", None),
