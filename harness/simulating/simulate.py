@@ -114,7 +114,8 @@ class Search:
         self.tally = Tally()
         self._store, self._spark, self._on_event = store, SparkLater(master), on_event
         self._available = available_actions(self.request)
-        self._unchecked: list[Future[tuple[Path, list[Event]]]] = []
+        self._recordings: list[Future[tuple[Path, list[Event]]]] = []
+        self._unchecked: list[RunDirectory] = []
         self._sampled = Random(f"sample {seed}")
 
     def known_defect(self, reason: str) -> str | None:
@@ -145,8 +146,8 @@ class Search:
     @property
     def unchecked(self) -> Sequence[RunDirectory]:
         """The stored runs that still wait for their check, because the search was interrupted."""
-        ended = (each for each in self._unchecked if each.done() and not each.cancelled() and not each.exception())
-        return [RunDirectory(each.result()[0]) for each in ended]
+        ended = (each for each in self._recordings if each.done() and not each.cancelled() and not each.exception())
+        return [*self._unchecked, *(RunDirectory(each.result()[0]) for each in ended)]
 
     def runs(self) -> Iterator[tuple[RunDirectory, RunVerdict]]:
         """The runs that were stored, as they are checked.
@@ -164,8 +165,8 @@ class Search:
                 if not self._is_stored(screened):
                     continue
                 arguments = request, self._versions, screened.seed, self._available, self._store
-                self._unchecked.append(pool.submit(record, *arguments))
-                if request.keep_going and len(self._unchecked) < CHECKED_TOGETHER:
+                self._recordings.append(pool.submit(record, *arguments))
+                if request.keep_going and len(self._recordings) < CHECKED_TOGETHER:
                     continue
                 for directory, verdict in self._checked():
                     yield directory, verdict
@@ -198,18 +199,18 @@ class Search:
 
     def _checked(self) -> Iterator[tuple[RunDirectory, RunVerdict]]:
         """The verdicts on the runs that wait for them. Raises what makes one of them impossible."""
-        if not self._unchecked:
-            return
-        directories = []
-        for path, events in (each.result() for each in self._unchecked):
-            directories.append(RunDirectory(path))
+        for path, events in (each.result() for each in self._recordings):
+            self._unchecked.append(RunDirectory(path))
             for event in events:
                 self._on_event(event)
-        what = directories[0].name if len(directories) == 1 else counted(len(directories), "run")
+        self._recordings.clear()
+        if not self._unchecked:
+            return
+        what = self._unchecked[0].name if len(self._unchecked) == 1 else counted(len(self._unchecked), "run")
         self._on_event(Phase(f"checking {what}", "checks"))
-        report = phases(self._on_event)
-        for directory, verdict in directory_verdicts(directories, self._spark.session(), report, is_written=True):
+        report, spark = phases(self._on_event), self._spark.session()
+        for directory, verdict in directory_verdicts(list(self._unchecked), spark, report, is_written=True):
             if not isinstance(verdict, RunVerdict):
                 raise verdict
+            self._unchecked.remove(directory)
             yield directory, verdict
-        self._unchecked.clear()

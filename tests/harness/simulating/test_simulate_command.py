@@ -15,13 +15,14 @@ import pytest
 
 from harness.commands.main import INTERRUPTED
 from harness.judging.spark import SparkLater
+from harness.model import Verdict
 from harness.model.errors import EXIT_INVALID, EXIT_USAGE, EXIT_VALID
 from harness.planning.plan import Plan
 from harness.simulating import searching
 from harness.simulating import simulate as simulating
 from harness.simulating.request import SimulationRequest
 from harness.simulating.searching import available_actions, processes, request_of_run, screen, screen_all, search
-from results.run_verdict import read_verdict
+from results.run_verdict import RunVerdict, read_verdict
 from results.store import RunDirectory, runs
 from tests.support.command import COMMAND, environment, json_lines, splitbrain, splitbrain_here
 
@@ -135,16 +136,21 @@ def test_interrupted_search_prints_what_it_has(number: signal.Signals, tmp_path:
     assert "resource_tracker" not in messages
 
 
-@pytest.mark.parametrize(("keep_going", "together"), [(True, [2, 1]), (False, [1, 1, 1])], ids=["all", "first"])
+@pytest.mark.parametrize(
+    ("keep_going", "outcome", "together"),
+    [(True, Verdict.INVALID, [2, 1]), (False, Verdict.VALID, [1, 1, 1]), (False, Verdict.INVALID, [1])],
+    ids=["all", "until one fails", "the first fails"],
+)
 def test_stored_runs_are_checked_together_if_the_search_keeps_going(
-    keep_going: bool, together: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    keep_going: bool, outcome: Verdict, together: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three of five runs do not pass, and are stored. Without keep_going, each may be the last."""
     checked: list[list[str]] = []
 
     def verdicts(directories: list[RunDirectory], *_: object, **__: object) -> Iterator[object]:
         checked.append([directory.status for directory in directories])
-        yield from ()
+        for directory in directories:
+            yield directory, RunVerdict(directory.name, outcome, "judged by this test")
 
     monkeypatch.setattr(simulating, "directory_verdicts", verdicts)
     monkeypatch.setattr(simulating, "CHECKED_TOGETHER", 2)
@@ -152,7 +158,7 @@ def test_stored_runs_are_checked_together_if_the_search_keeps_going(
     planted = dict([PLANTED.split("=")])
     request = SimulationRequest(seeds=5, seed=1, at_once=1, timed=True, keep_going=keep_going, switches=planted)
     search = simulating.Search(request, tmp_path, None, lambda _event: None)
-    assert list(search.runs()) == []
+    assert [directory.status for directory, _ in search.runs()] == ["recorded"] * sum(together)
     assert checked == [["recorded"] * each for each in together]
     assert list(search.unchecked) == []
 
