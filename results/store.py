@@ -18,10 +18,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from errno import EDQUOT, ENOSPC
+from errno import EACCES, EDQUOT, ENOSPC
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -198,8 +198,7 @@ def new_run(store: Path, name: str, now: datetime, kind: RunKind = "run") -> Run
     """
     assert now.tzinfo is not None, "expected a time with a time zone"
     stem = f"{now:%Y%m%dT%H%M%SZ}-{name}"
-    try:
-        _require_space(store)
+    with _creating_in(store):
         for attempt in range(1000):
             # The suffix distinguishes runs of the same second; mkdir fails if another process has made the directory.
             suffix = hashlib.sha256(f"{stem} {now.microsecond} {attempt}".encode()).hexdigest()[:4]
@@ -207,12 +206,27 @@ def new_run(store: Path, name: str, now: datetime, kind: RunKind = "run") -> Run
                 run = _create(store / f"{stem}-{suffix}", kind, now)
                 _link_latest(run)
                 return run
+    raise BadInput(f"{store}: cannot create a run named {stem}: there are already a thousand")
+
+
+def require_new_runs(store: Path) -> None:
+    """Create the store if necessary; for a command that creates its runs later. Raises as new_run does."""
+    with _creating_in(store):
+        store.mkdir(parents=True, exist_ok=True)
+        if not os.access(store, os.W_OK | os.X_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES))
+
+
+@contextmanager
+def _creating_in(store: Path) -> Iterator[None]:
+    try:
+        _require_space(store)
+        yield
     except OSError as error:
         if error.errno in (ENOSPC, EDQUOT):
             raise
         problem = reason_of(error)
         raise BadInput(f"{store}: expected a folder in which runs can be created: {problem}") from error
-    raise BadInput(f"{store}: cannot create a run named {stem}: there are already a thousand")
 
 
 def _create(path: Path, kind: RunKind, now: datetime) -> RunDirectory:

@@ -40,7 +40,7 @@ from harness.simulating.searching import Screened, available_actions, processes,
 from nodes.simulation.kafka.cluster import IN_FILES
 from nodes.simulation.schedule import NO_SPIN
 from results.run_verdict import RunVerdict
-from results.store import RunDirectory
+from results.store import RunDirectory, require_new_runs
 
 STORED: Final = 3
 """How many runs of one reason are stored and checked."""
@@ -156,6 +156,7 @@ class Search:
         with the first run after the time limit, too.
         """
         preflight(HOSTS)
+        require_new_runs(self._store)
         for line in heal_before_a_run(self._store):
             self._on_event(Phase(line))
         request = self.request

@@ -9,7 +9,7 @@ import pytest
 
 from harness.model import BadInput
 from results.files import read_json, write_json
-from results.store import new_run, runs
+from results.store import new_run, require_new_runs, runs
 
 NOW = datetime(2026, 11, 21, 5, 17, 0, 250, tzinfo=UTC)
 
@@ -61,6 +61,24 @@ def test_reproduction_has_numbered_sides_that_the_store_does_not_list(tmp_path: 
         reproduction.new_side(side, NOW)
     assert [run.name for run in reproduction.sides()] == ["bad-1", "bad-2", "good-1"]
     assert runs(tmp_path) == [reproduction]
+
+
+def test_a_run_is_its_own_run_and_a_reproduction_has_those_of_its_sides(tmp_path: Path) -> None:
+    run, reproduction = new_run(tmp_path, "register", NOW), new_run(tmp_path, "PV-01", NOW, "reproduction")
+    assert run.own_runs() == [run]
+    with pytest.raises(BadInput, match="expected a reproduction with side runs, found none"):
+        reproduction.own_runs()
+    side = reproduction.new_side("bad", NOW)
+    assert reproduction.own_runs() == [side]
+
+
+def test_store_is_created_before_its_first_run_or_refused(tmp_path: Path) -> None:
+    require_new_runs(tmp_path / "new/store")
+    assert runs(tmp_path / "new/store") == []
+    (tmp_path / "file").touch()
+    for store in (tmp_path / "file", tmp_path / "file/below"):
+        with pytest.raises(BadInput, match="expected a folder in which runs can be created"):
+            require_new_runs(store)
 
 
 def test_json_file_is_replaced_without_temporary_files(tmp_path: Path) -> None:

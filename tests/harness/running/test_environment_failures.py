@@ -40,7 +40,9 @@ def test_missing_tool_is_reported_with_its_package_before_anything_starts(store,
     assert not store.exists()
 
 
-@pytest.mark.parametrize("arguments", [RUN, ["reproduce", "PV-01"]], ids=["run", "reproduce"])
+@pytest.mark.parametrize(
+    "arguments", [RUN, ["reproduce", "PV-01"], ["simulate", "--seeds", "1"]], ids=["run", "reproduce", "simulate"]
+)
 def test_store_that_cannot_be_created_is_reported_in_one_line(arguments):
     result = splitbrain(*arguments, "--store", "/proc/no-such-store")
     assert result.code == EXIT_USAGE
