@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from functools import reduce
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.tables import configure_for
 from checkers.kafka_log.divergence import committed_state
@@ -20,12 +20,11 @@ from harness.model import Finding, Observation
 from harness.model.records.logged_batch import LoggedBatch
 from tests.support.checks.on_spark import (
     Logs,
-    batch_table,
     collected_by_case,
     log_findings_of_each,
     observation_table,
 )
-from tests.support.checks.run_types import FindInRun
+from tests.support.checks.run_types import FindInRun, OpenRuns, Tables
 from tests.support.checks.small_histories import MS, history, nemesis_op
 
 pytestmark = pytest.mark.spark
@@ -264,21 +263,16 @@ def test_standing_agrees_with_its_twin(spark: SparkSession) -> None:
     assert seen == {"voter", "observer", "either"}
 
 
-def test_committed_voters_agree_with_their_twin(spark: SparkSession) -> None:
-    """The literal cases and random runs, in one Spark job; and some of their electorates."""
-    configure_for(spark, rows=1)
+def test_committed_voters_agree_with_their_twin(open_runs: OpenRuns) -> None:
+    """The literal cases and random runs, in one Spark job; and their electorates."""
     source = random.Random(12)
     random_runs = [run for run in (random_run(source) for _ in range(9)) if run[0]]
     runs = [*(case[:2] for case in (HELD | NOT_HELD).values()), *random_runs]
-    tables = [(batch_table(spark, batches), observation_table(spark, seen)) for batches, seen in runs]
-    for at in (0, 4, len(runs) - 1):
-        found_voters = electorates(*tables[at], JudgeSettings()).of[0]
-        assert found_voters == electorate_by_twin(twin.sets_named(*runs[at]))
-    states = [
-        committed_state(*each).select(fn.lit(at).alias("at"), "high_watermark", "voters")
-        for at, each in enumerate(tables)
-    ]
-    found = {row["at"]: frozenset(row["voters"]) for row in reduce(DataFrame.unionAll, states).collect()}
+    tables = open_runs([Tables([], seen, batches) for batches, seen in runs])
+    logs, seen = tables["batches"], tables["observations"]
+    voting = electorates(logs, seen, JudgeSettings(runs=tuple(range(len(runs))))).of
+    assert [voting[at] for at in range(len(runs))] == [electorate_by_twin(twin.sets_named(*run)) for run in runs]
+    found = {row[RUN]: frozenset(row["voters"]) for row in committed_state(logs, seen).collect()}
     expected = {}
     for at, run in enumerate(runs):
         marks = [seen.high_watermark for seen in run[1] if seen.high_watermark]
