@@ -16,7 +16,7 @@ test: setup lint
 
 # The slow tests too: more seeds, every scenario of the reference system, plans on real Kafka, a Spark cluster.
 test-all: setup lint
-	$(PYTEST) -m "slow or not slow"
+	$(PYTEST) -m "slow or not slow" --hypothesis-profile=thorough
 
 # The tests of container hosts, with Docker's engine, or one started for them where none responds (as root).
 test-docker: setup

@@ -26,8 +26,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("untimed", deadline=None)
+settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=200)
 settings.load_profile("untimed")
-"""An example may take as long as a busy machine needs."""
+"""An example may take as long as a busy machine needs; `make test-all` has twice as many."""
 
 LONGEST_FIRST = ("kafka", "netns")
 """Marks of the tests that start servers."""

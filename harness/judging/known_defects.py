@@ -26,13 +26,14 @@ from results.run_verdict import KnownDefect
 
 @dataclass(frozen=True, slots=True)
 class _Defect:
-    """Scenarios that show a defect, or several defects that look alike: 'EX-16 or EX-17'.
+    """name is a scenario, or a page of docs/findings; or several that look alike: 'EX-16 or EX-17'.
 
-    shown_by are the findings, and the reasons of simulated runs, that show it; message is what theirs have, and
-    releases what the release begins with, as regular expressions. follow are findings that it has caused.
+    shown_by are the findings, and the reasons of simulated runs, that show it and nothing else is known to cause;
+    message is what theirs have, and releases what the release begins with, as regular expressions. follow are findings
+    that it has caused.
     """
 
-    scenarios: str
+    name: str
     shown_by: frozenset[str]
     message: str = ""
     releases: str = ""
@@ -53,22 +54,20 @@ _TWO_LEADERS_COMMIT = frozenset(
         "server-exited",
     }
 )
-_TWO_LEADERS_OF_AN_EPOCH = frozenset({"two-leaders-in-one-epoch", "election-safety", "log-matching"})
 DEFECTS = (
     _Defect("EX-02", frozenset({"stale-voters", "voter-set-matches-log"}), follow=_TWO_LEADERS_COMMIT),
     _Defect("EX-03", _EXITS, "Unexpected acknowledgement from non-voter"),
     _Defect("EX-04", _EXITS, "IllegalArgumentException: Local replica", releases="4"),
-    _Defect("EX-06 or EX-11", frozenset({"no-recovery"}), "no node can be elected"),
+    _Defect("EX-06 or EX-11", frozenset({"no-recovery"}), "no node can be elected$"),
     _Defect("EX-07", _EXITS, "Expected to be Follower, but the current state is Unattached"),
     _Defect("EX-09", _EXITS, "Full log truncation expected but didn't happen"),
-    _Defect("EX-12", _TWO_LEADERS_OF_AN_EPOCH, releases="4", follow=frozenset({"diverged-logs", "log-hole"})),
     _Defect("EX-14", _EXITS, "Received unexpected invalid request error"),
     _Defect("EX-15", _EXITS, "Unexpected offset in append|Illegal append at offset", releases=r"3\.9|4\.0"),
     _Defect("EX-16 or EX-17", _EXITS, "Unknown leader endpoints"),
-    _Defect("livelocked-elections", frozenset({"no-recovery"}), "none has committed", releases=r"3\."),
     _Defect("busy-observers", frozenset({"no-spin"})),
 )
-"""Each is named by its scenarios; one without a scenario by its page."""
+"""A defect whose symptoms could have any cause is not among them: EX-12's two leaders in an epoch, or KAFKA-18345's
+elections that nobody wins."""
 
 SYSTEM = "kafka"
 
@@ -83,7 +82,7 @@ def known_in(systems: Iterable[str], findings: Sequence[Finding]) -> tuple[Known
         if own:
             following = [each for each in broken if each.name in defect.follow and id(each) not in taken]
             taken |= {id(each) for each in following}
-            apart.append(KnownDefect(defect.scenarios, own[0].name, _count(own), _count(following)))
+            apart.append(KnownDefect(defect.name, own[0].name, _count(own), _count(following)))
     return tuple(apart)
 
 
@@ -91,7 +90,7 @@ def known_reason(systems: Iterable[str], reason: str) -> str | None:
     """The known defect that explains why a simulated run does not pass (harness.simulating.screening); None if none."""
     name, _, message = reason.partition(": ")
     matching = (each for each in _defects_of(systems) if name in each.shown_by and re.search(each.message, message))
-    return next((defect.scenarios for defect in matching), None)
+    return next((defect.name for defect in matching), None)
 
 
 def counted_apart(findings: Sequence[Finding], known: Sequence[KnownDefect]) -> str:

@@ -297,7 +297,7 @@ class Night:
 def _is_recorded(directory: RunDirectory, runs: int) -> bool:
     """Whether a job's run, or all the runs of its reproduction, were recorded, so that it can be judged."""
     try:
-        parts = directory.sides() if directory.kind == "reproduction" else [directory]
+        parts = directory.own_runs()
         return len(parts) == runs and all(part.status in ("recorded", "judged") for part in parts)
     except (BadInput, OSError):
         return False

@@ -131,9 +131,7 @@ def _settle(run: RunDirectory, archive: Path, manifest: dict[str, Any]) -> None:
     try:
         if run.kind != manifest.get("kind"):
             raise BadInput(f"expected a status of kind {shown(manifest.get('kind'))}")
-        parts = run.sides() if run.kind == "reproduction" else [run]
-        if not parts:
-            raise BadInput("expected a reproduction with its runs, found none")
+        parts = run.own_runs()
         for part in parts:
             Plan.read(part.plan)
             for table, schema in tables_of(part):

@@ -22,7 +22,7 @@ from harness.model import NEMESIS, Op
 from harness.model.nemesis_ops import AWAIT
 from harness.planning.workloads import workload_of
 from harness.simulating.simulation import Outcome
-from nodes.simulation.schedule import NO_SPIN, NOT_COMMITTED, NOT_ELECTABLE
+from nodes.simulation.schedule import NO_SPIN, WHY_UNRECOVERED
 
 STALE_READ, NO_EXCEPTION, NO_RECOVERY = "stale-read", "no-exception", "no-recovery"
 REGISTER = "register"
@@ -78,7 +78,7 @@ def reason_of(broken: Sequence[tuple[str, str]], has_exits: bool, unrecovered: s
 
 def _why(error: str) -> str:
     """What the wait of a timed run says of the quorum; a wait of another run says nothing of it."""
-    return next((why for why in (NOT_COMMITTED, NOT_ELECTABLE) if error.endswith(why)), "")
+    return next((why for why in WHY_UNRECOVERED if error.endswith(why)), "")
 
 
 def _kind_of(exception: str) -> str:

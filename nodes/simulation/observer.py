@@ -136,15 +136,15 @@ def _leads(status: NodeStatus | None) -> bool:
 def _description(node: int, statuses: Mapping[int, NodeStatus | None]) -> QuorumDescription:
     """What a leader answers to DescribeQuorum; the logs of observers end where they themselves say.
 
-    A node with another disk than the voter of its id is an observer beside that voter (KIP-853): it does not campaign.
+    A node that does not campaign although a voter has its id is an observer in addition to that voter: it has another
+    disk (KIP-853), or has not fetched the record yet that adds it.
     """
     status = statuses[node]
     assert status is not None
-    others = {other: each for other, each in statuses.items() if each is not None and other != node}
     ends = {
         other: each.log_end_offset
-        for other, each in others.items()
-        if other not in status.voters or not each.may_campaign
+        for other, each in statuses.items()
+        if each and other != node and not (other in status.voters and each.may_campaign)
     }
     voters, observers = tuple(sorted(status.voters.items())), tuple(sorted(ends.items()))
     known = (status.epoch, status.high_watermark, status.log_end_offset, voters, observers, status.target)

@@ -28,7 +28,10 @@ RECOVERY_MS: Final = 20_000
 """How long a run goes on, at most, until a leader has committed."""
 RECOVERY_STEP_MS: Final = 100
 NOT_COMMITTED, NOT_ELECTABLE = "none has committed", "no node can be elected"
-"""Why a run has not recovered. By their logs, no node gets a majority's votes; or one does, and still none has led."""
+NOT_ELECTABLE_OF_SAME = f"{NOT_ELECTABLE}, and all voters know the same voters"
+WHY_UNRECOVERED: Final = (NOT_COMMITTED, NOT_ELECTABLE, NOT_ELECTABLE_OF_SAME)
+"""Why a run has not recovered: by their logs, a node gets a majority's votes, and still none has led; or none gets
+them, because a voter change has not reached all voters, or although they know the same voters."""
 CONTROLLER_PORT, VOTER_TIMEOUT_MS = 9093, 5_000
 NO_SPIN: Final = "no-spin"
 """The invariant whose violation does not end a run: a node that polls without a wait does what it has to."""
@@ -91,7 +94,11 @@ class Played:
 
 def why_unrecovered(statuses: Mapping[int, NodeStatus]) -> str:
     """Why no leader has committed, by the nodes that run."""
-    return NOT_COMMITTED if electable(statuses) else NOT_ELECTABLE
+    if electable(statuses):
+        return NOT_COMMITTED
+    voters = {voter for each in statuses.values() for voter in each.voters}
+    known = {frozenset(statuses[voter].voters) for voter in voters if voter in statuses}
+    return NOT_ELECTABLE if len(known) > 1 else NOT_ELECTABLE_OF_SAME
 
 
 Carried = Callable[[Timed, Sequence[int]], None]

@@ -77,7 +77,12 @@ def stale_reads(quorum: Simulation, writes: list[Operation], reads: list[Operati
 
 
 @pytest.mark.parametrize("switches", SWITCHES.values(), ids=SWITCHES)
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=settings.default.max_examples // 8,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(seed=st.integers(0, 1_000), steps=STEPS)
 def test_random_faults_break_no_invariant_and_no_read(switches: Mapping[str, Any], seed: int, steps: list[Any]) -> None:
     quorum = Simulation(seed=seed, **switches)

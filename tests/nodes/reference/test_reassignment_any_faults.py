@@ -38,7 +38,12 @@ def reassign(quorum: Simulation, voters: list[int]) -> list[Operation]:
 
 
 @pytest.mark.parametrize("switches", SWITCHES.values(), ids=SWITCHES)
-@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=settings.default.max_examples // 10,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(seed=st.integers(0, 1_000), steps=STEPS)
 def test_random_faults_and_reassignments_break_nothing(
     switches: Mapping[str, Any], seed: int, steps: list[Any]

@@ -60,7 +60,12 @@ def until_done(quorum: Simulation, action: str, replica: ReplicaKey) -> None:
 
 
 @pytest.mark.parametrize("switches", SWITCHES.values(), ids=SWITCHES)
-@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=settings.default.max_examples // 10,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(seed=st.integers(0, 1_000), steps=STEPS)
 def test_random_faults_and_voter_changes_break_nothing(
     switches: Mapping[str, Any], seed: int, steps: list[Any]
@@ -96,7 +101,12 @@ def test_random_faults_and_voter_changes_break_nothing(
             assert any((replica in after) is is_added for after in sets)
 
 
-@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=settings.default.max_examples // 10,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(
     seed=st.integers(0, 1_000), lost=st.lists(st.integers(1, 3), min_size=1, max_size=4), pause_ms=st.integers(0, 3_000)
 )

@@ -6,6 +6,7 @@ import pytest
 
 from harness.model.quorum_states import State
 from nodes.simulation.cluster import NodeStatus, electable
+from nodes.simulation.schedule import NOT_COMMITTED, NOT_ELECTABLE, NOT_ELECTABLE_OF_SAME, why_unrecovered
 
 
 def node(voters: str, last_epoch: int, end: int, may_campaign: bool = True) -> NodeStatus:
@@ -33,3 +34,17 @@ def node(voters: str, last_epoch: int, end: int, may_campaign: bool = True) -> N
 )
 def test_nodes_that_could_be_elected(statuses: dict[int, NodeStatus], expected: list[int]) -> None:
     assert electable(statuses) == expected
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        ({1: node("123", 2, 9), 2: node("123", 2, 7)}, NOT_COMMITTED),
+        ({1: node("2", 1, 12, may_campaign=False), 2: node("12", 1, 10)}, NOT_ELECTABLE),
+        ({1: node("123", 2, 9)}, NOT_ELECTABLE_OF_SAME),
+        # what an observer knows of the voters, here nothing, decides no election
+        ({1: node("1234", 1, 5), 2: node("1234", 1, 5), 5: node("", 0, 0)}, NOT_ELECTABLE_OF_SAME),
+    ],
+)
+def test_reason_for_which_a_quorum_does_not_recover(statuses: dict[int, NodeStatus], expected: str) -> None:
+    assert why_unrecovered(statuses) == expected
