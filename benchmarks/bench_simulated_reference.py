@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from tabulate import tabulate
 
 from harness.running.run import plan_of
+from harness.simulating.pool import processes
 from harness.simulating.request import SimulationRequest
 from harness.simulating.searching import (
     Screened,
     available_actions,
-    processes,
     processors,
     request_of_run,
     screen,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -23,6 +24,8 @@ from harness.model.errors import EXIT_INVALID, EXIT_VALID
 from harness.planning.preflight import INSTALL_JAVA
 from nodes.hosts.sandbox import INSTALL_TOOLS, TOOLS, Privilege, missing_tools, probe
 from nodes.kafka.artifacts import Library
+from nodes.simulation.compiled import NEEDS
+from nodes.simulation.kafka.jars import JDK_PACKAGE
 
 JAVA_NEEDED = 17
 ENVIRONMENT, PACKAGES = Path(sys.prefix), Path(tabulate.__file__)
@@ -42,7 +45,8 @@ class Capability:
 
 def examine() -> list[Capability]:
     """Try every prerequisite; takes about a second."""
-    probes: list[Callable[[], Capability]] = [_python, _other_users, _sandbox, _java, _maven, _releases, _memory]
+    hosts: list[Callable[[], Capability]] = [_python, _other_users, _sandbox, _java, _maven, _releases, _memory]
+    probes = [*hosts, javac, compiler]
     return [_network_tools(), *(examine_one() for examine_one in probes)]
 
 
@@ -113,6 +117,20 @@ def _releases() -> Capability:
     return Capability(
         "Kafka releases", bool(versions), False, ", ".join(versions) or "none", "splitbrain kafka install newest"
     )
+
+
+def javac() -> Capability:
+    """Whether Kafka can be simulated: its driver is compiled on first use."""
+    found = shutil.which("javac")
+    fix = f"as root: apt-get install -y {JDK_PACKAGE}"
+    return Capability("javac (simulates Kafka)", bool(found), False, found or "no javac on the path", fix)
+
+
+def compiler() -> Capability:
+    """Whether the reference system can be compiled (nodes.simulation.compiled)."""
+    found_compiler, has_mypy = shutil.which(os.environ.get("CC", "gcc")), importlib.util.find_spec("mypyc") is not None
+    found = f"{found_compiler or 'no gcc on the path'}, {'mypy' if has_mypy else 'no mypy'}"
+    return Capability("gcc and mypy (simulate --compiled)", bool(found_compiler) and has_mypy, False, found, NEEDS)
 
 
 def _memory() -> Capability:

@@ -60,7 +60,7 @@ from harness.replaying.trials import (
     Trials,
     screened_trials,
 )
-from harness.simulating.searching import processes
+from harness.simulating.pool import processes
 from results.files import write_text
 from results.run_verdict import read_verdict
 from results.store import RunDirectory

@@ -7,20 +7,16 @@
 The runs are spread over processes, each of which draws and simulates those of some seeds in a row. A run is the same in
 any process, so a run whose tables are needed is simulated again (record).
 
-Contains the processes. Does not contain what is done with a run that does not pass (harness.simulating.simulate).
+Contains the search. Does not contain the processes (pool.py), or what is done with a run that does not pass
+(simulate.py).
 """
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import multiprocessing
 import os
-import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -42,9 +38,6 @@ from nodes.simulation.schedule import Played, ScheduledRun
 Play = Callable[[str, Sequence[ScheduledRun]], Sequence[Played]]
 TIMED_BATCH = 25
 """How many timed runs a process simulates between two reports; they go to a driver together. Of other runs, one."""
-PR_SET_PDEATHSIG = 1
-GARBAGE_THRESHOLD = 20_000
-"""Objects made between two collections of garbage. With Python's 700, these take a twentieth of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +100,6 @@ def processors(request: SimulationRequest) -> int:
     return request.at_once or len(os.sched_getaffinity(0))
 
 
-@contextmanager
-def processes(at_once: int) -> Iterator[Executor]:
-    """Processes to simulate in; they end with this one. What has not begun at the end of the block is cancelled."""
-    spawning = multiprocessing.get_context("spawn")  # a fork would have this process's threads in an unknown state
-    with ProcessPoolExecutor(at_once, spawning, initializer=_begin, initargs=(os.getpid(),)) as pool:
-        try:
-            yield pool
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
 def screen_all(request: SimulationRequest, seeds: Collection[int], available: Collection[str]) -> list[Screened]:
     """Draw, simulate and screen the runs of some seeds."""
     begun, screened = time.monotonic(), []
@@ -152,16 +134,3 @@ def screen(plan: Plan) -> Screened:
     outcome = simulate(plan)
     operations = sum(op.type == "invoke" for op in outcome.history)
     return Screened(plan.seed, reason_to_store(outcome), outcome.digest, outcome.virtual_ms, operations)
-
-
-def _begin(parent: int) -> None:
-    """Prepare a process that simulates: it ends when its parent does, and leaves a terminal's interrupt to the parent.
-
-    What it has imported is never garbage.
-    """
-    gc.freeze()
-    gc.set_threshold(GARBAGE_THRESHOLD)
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if os.getppid() != parent:
-        os._exit(1)

@@ -33,10 +33,12 @@ from harness.model.progress import Event, OnEvent, Phase, phases
 from harness.planning.preflight import preflight
 from harness.recovery.heal import heal_before_a_run
 from harness.running.run import new_seed, resolve_system
+from harness.simulating.pool import processes
 from harness.simulating.recording import record
 from harness.simulating.releases import require_other_releases
-from harness.simulating.request import HOSTS, SimulationRequest
-from harness.simulating.searching import Screened, available_actions, processes, processors, search
+from harness.simulating.request import HOSTS, SimulationRequest, require_compilable
+from harness.simulating.searching import Screened, available_actions, processors, search
+from nodes.simulation.compiled import compiled
 from nodes.simulation.kafka.cluster import IN_FILES
 from nodes.simulation.schedule import NO_SPIN
 from results.run_verdict import RunVerdict
@@ -100,6 +102,7 @@ class Search:
     def __init__(self, request: SimulationRequest, store: Path, master: str | None, on_event: OnEvent) -> None:
         """Raises BadInput for a system that is unknown or cannot be simulated."""
         require_other_releases(request)
+        require_compilable(request)
         report = phases(on_event)
         system, self._versions = asyncio.run(resolve_system(request.system, "", HOSTS, report))
         releases = {
@@ -161,7 +164,7 @@ class Search:
             self._on_event(Phase(line))
         request = self.request
         self._on_event(Phase(f"simulating {counted(request.seeds, 'run')} of {request.system}, seed {request.seed}"))
-        with processes(processors(request)) as pool:
+        with processes(processors(request), self._compiled()) as pool:
             for screened in self._screened(pool):
                 if not self._is_stored(screened):
                     continue
@@ -175,6 +178,9 @@ class Search:
                     if ends and not request.keep_going:
                         return
             yield from self._checked()
+
+    def _compiled(self) -> Path | None:
+        return compiled(lambda line: self._on_event(Phase(line))) if self.request.compiled else None
 
     def _screened(self, pool: Executor) -> Iterator[Screened]:
         """The runs as they are screened, until the time is over. What the caller does meanwhile is time for checks."""

@@ -37,6 +37,7 @@ from nodes.reference.core.events import (
     Note,
     Reply,
     Send,
+    StateChange,
     Stopping,
     Tick,
 )
@@ -183,6 +184,8 @@ class Server:
                     waiting.set_result(response)
             case Note():
                 self._note(effect)
+            case StateChange():
+                self._note(effect.note)
             case Halt(failure):
                 self._halted.set_result(failure)
             case _:

@@ -19,6 +19,9 @@ from nodes.reference.core.messages import (
     SnapshotId,
     VoterNode,
 )
+from nodes.reference.core.roles.log_format import describe
+from nodes.reference.core.roles.states import QuorumState
+from nodes.reference.core.settings import NodeSettings
 
 Draw = Callable[[int, int], int]
 """draw(low, high): a random integer n with low <= n < high."""
@@ -231,6 +234,32 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class StateChange:
+    """The node has entered a state and left another, None at its start; it is a log line, too.
+
+    is_completed is False for the line before: the node will store what changes. voters and high_watermark are those at
+    this time.
+    """
+
+    entered: QuorumState
+    left: QuorumState | None
+    is_completed: bool
+    settings: NodeSettings
+    voters: tuple[int, ...]
+    high_watermark: int
+
+    @property
+    def note(self) -> Note:
+        """The log line."""
+        begin = "Completed transition" if self.is_completed else "Attempting durable transition"
+        left = "null" if self.left is None else self._text(self.left)
+        return Note(f"{begin} to {self._text(self.entered)} from {left}", "QuorumState")
+
+    def _text(self, state: QuorumState) -> str:
+        return describe(state, self.settings, self.voters, self.high_watermark)
+
+
+@dataclass(frozen=True, slots=True)
 class Halt:
     """The node ends: gracefully, or because it must not continue (failure is the reason)."""
 
@@ -240,4 +269,4 @@ class Halt:
 OnDisk = PersistElection | AppendLog | TruncateLog | SaveSnapshot | AdvanceLogStart | RestartLog
 """What changes the disk."""
 
-Effect = OnDisk | Send | Discover | Located | AskLogs | Reply | Note | Halt
+Effect = OnDisk | Send | Discover | Located | AskLogs | Reply | Note | StateChange | Halt

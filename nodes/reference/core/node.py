@@ -192,19 +192,21 @@ class Node:
         self._follow_transitions()
         while not self._is_stopping and self._elections.expire():
             self._follow_transitions()
-        if self._leadership is not None:
-            if self._leadership.has_lost_quorum():
-                self._leadership.note_lost_quorum()
-                self._leave_leadership()
-            if self._leadership is not None:
-                self._leadership.advance()
-                if self._leadership.steps_down:
-                    self._resign(Cause.REASSIGNED)
+        if self._leadership is not None and self._leadership.has_lost_quorum():
+            self._leadership.note_lost_quorum()
+            self._leave_leadership()
+        self._advance_leadership()
         self._snapshotting.advance()
         self._quorum.persist_voters()
         self._discovering.advance(self.leader_id, self._quorum.epoch)
         self._send_requests()
         self._halt_if_done()
+
+    def _advance_leadership(self) -> None:
+        if self._leadership is not None:
+            self._leadership.advance()
+            if self._leadership.steps_down:
+                self._resign(Cause.REASSIGNED)
 
     def _follow_transitions(self) -> None:
         """Begin and end leadership with the state, and abandon requests of a previous state."""

@@ -55,6 +55,7 @@ from nodes.simulation.reference.invariants import Invariants
 from nodes.simulation.reference.member import Member
 from nodes.simulation.reference.peers import Peers
 from nodes.simulation.reference.promises import Promises
+from nodes.simulation.reference.state_changes import state_change
 from nodes.simulation.timeline import Timeline
 from nodes.wire import codec
 
@@ -307,8 +308,22 @@ class ReferenceCluster:
             case events.Send(request=request):
                 self._promises.sends(node, request, member.disk.durable_election)
                 self._peers.send(member, effect)
+            case events.StateChange(is_completed=True):
+                self._entered(member, core, effect)
             case events.Note(text):
-                self._noted(member, core, text)
+                self._noted(node, text)
+            case events.Discover():
+                self._peers.discover(member, effect)
+            case events.Halt(failure):
+                self._end(member)
+                if failure is not None:
+                    self._report(node, "process", LogEvent(0, "exited", detail=failure))
+            case _:
+                self._carry_out_on_disk(member, core, effect)
+
+    def _carry_out_on_disk(self, member: Member, core: Node, effect: events.Effect) -> None:
+        node = member.node_id
+        match effect:
             case events.PersistElection(election):
                 member.disk.persist(election)
                 self._invariants.persisted(node, election)
@@ -326,25 +341,23 @@ class ReferenceCluster:
                 member.disk.save(snapshot)
             case events.AdvanceLogStart() | events.RestartLog():
                 member.disk.change_start(effect)
-            case events.Discover():
-                self._peers.discover(member, effect)
-            case events.Halt(failure):
-                self._end(member)
-                if failure is not None:
-                    self._report(node, "process", LogEvent(0, "exited", detail=failure))
 
-    def _noted(self, member: Member, core: Node, text: str) -> None:
-        node, event = member.node_id, parse_text(0, text)
-        if event is None:
-            return
-        if event.kind == "transition" and event.state is not None and event.epoch is not None:
-            self._hash.update(b"%d %s %d;" % (node, event.state.encode(), event.epoch))
-            source, target = State(event.previous) if event.previous else None, State(event.state)
-            self._invariants.entered(node, source, target, event.epoch, _table(member, core, source))
-            if target is State.LEADER:
-                self._invariants.leads(node, core.log, event.epoch)
-            elif target in CAMPAIGNING and source in IDLE and _finds_voters(member):
-                self._invariants.begins_election(node, core)
+    def _noted(self, node: int, text: str) -> None:
+        event = parse_text(0, text)
+        if event is not None:
+            self._report(node, "log", event)
+
+    def _entered(self, member: Member, core: Node, change: events.StateChange) -> None:
+        """A node has entered a state; the observers of real nodes read it from the log line."""
+        node, event = member.node_id, state_change(change)
+        target, epoch = change.entered.kind, change.entered.epoch
+        source = None if change.left is None else change.left.kind
+        self._hash.update(b"%d %s %d;" % (node, target.value.encode(), epoch))
+        self._invariants.entered(node, source, target, epoch, _table(member, core, source))
+        if target is State.LEADER:
+            self._invariants.leads(node, core.log, epoch)
+        elif target in CAMPAIGNING and source in IDLE and _finds_voters(member):
+            self._invariants.begins_election(node, core)
         self._report(node, "log", event)
 
     def _report(self, node: int, source: str, event: LogEvent) -> None:

@@ -20,8 +20,9 @@ from harness.model.errors import EXIT_INVALID, EXIT_USAGE, EXIT_VALID
 from harness.planning.plan import Plan
 from harness.simulating import searching
 from harness.simulating import simulate as simulating
+from harness.simulating.pool import processes
 from harness.simulating.request import SimulationRequest
-from harness.simulating.searching import available_actions, processes, request_of_run, screen, screen_all, search
+from harness.simulating.searching import available_actions, request_of_run, screen, screen_all, search
 from results.run_verdict import RunVerdict, read_verdict
 from results.store import RunDirectory, runs
 from tests.support.command import COMMAND, environment, json_lines, splitbrain, splitbrain_here

@@ -291,8 +291,8 @@ class Transcript:
             case events.Halt(failure):
                 member.node = None
                 self._say(f"  n{node} halts{f': {failure}' if failure else ''}")
-            case events.Note(text) if text.startswith("Completed transition"):
-                self._say(f"  n{node} {_transition(text)}")
+            case events.StateChange(is_completed=True):
+                self._say(f"  n{node} {_transition(effect.note.text)}")
 
     def _sent(self, message: Message) -> None:
         """A request in flight to the same node is abandoned together with its connection."""

@@ -277,8 +277,8 @@ class Simulation:
                 self._reply_handlers.pop((node_id, request_id), lambda _: None)(response)
             case events.Halt(failure):
                 member.halted, member.node = failure or "gracefully", None
-            case events.Note(text):
-                self._record_transition(node_id, text)
+            case events.StateChange(is_completed=True):
+                self._record_transition(node_id, effect.note.text)
 
     def _is_connected(self, sender: int, receiver: int) -> bool:
         return (sender, receiver) not in self._cuts

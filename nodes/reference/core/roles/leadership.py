@@ -266,9 +266,8 @@ class Leadership:
         context, me, assignment = self._context, self._settings.key, self._voters.effective.assignment
         since_ms, target = context.now_ms - _OBSERVER_SESSION_MS, self._voters.last.assignment.target
         known = sorted(self._replicas.items(), key=lambda item: (item[0].node_id, str(item[0].directory_id)))
-        observers = [
-            key for key, progress in known if key not in (*assignment.keys, me) and progress.last_fetch_ms >= since_ms
-        ]
+        others = [each for each in known if each[0] != me and each[0] not in assignment.keys]
+        observers = [key for key, progress in others if progress.last_fetch_ms >= since_ms]
         if me not in assignment.keys:  # as Kafka lists a leader that is removed
             observers.insert(0, me)
         return DescribeQuorumResponse(

@@ -14,8 +14,7 @@ import uuid
 
 from harness.model.quorum_states import KIP_595, KIP_996, OBSERVER, Cause, State, Transition, TransitionTable
 from nodes.reference.core.context import Context
-from nodes.reference.core.events import Election, Halt, PersistElection
-from nodes.reference.core.roles.log_format import describe
+from nodes.reference.core.events import Election, Halt, PersistElection, StateChange
 from nodes.reference.core.roles.states import (
     Candidate,
     Follower,
@@ -96,7 +95,6 @@ class Quorum:
         self.state = state
 
     def _enter(self, entered: QuorumState, left: QuorumState | None) -> None:
-        change = f"{self._describe(entered)} from {'null' if left is None else self._describe(left)}"
         durable = self._durable
         voted_directory_id = self._voted_directory_id(entered)
         election = dataclasses.replace(
@@ -107,12 +105,12 @@ class Quorum:
             voted_directory_id=voted_directory_id,
         )
         if election != self._durable or left is None:
-            self._context.note(f"Attempting durable transition to {change}", "QuorumState")
+            self._context.emit(self._change(entered, left, is_completed=False))
             if entered.leader_id is not None or not self._settings.has("election-not-persisted"):
                 self._context.emit(PersistElection(election))
             self._durable = election
         self.state = entered
-        self._context.note(f"Completed transition to {change}", "QuorumState")
+        self._context.emit(self._change(entered, left, is_completed=True))
 
     def _voted_directory_id(self, entered: QuorumState) -> uuid.UUID | None:
         """Of the replica with the vote: it is the one that the log had when the vote was granted."""
@@ -144,8 +142,9 @@ class Quorum:
         promise_ms = min(self._settings.vote_promise_ms, self._settings.read_lease_ms)
         return self._context.now_ms + (promise_ms if stored.epoch > 0 else 0)
 
-    def _describe(self, state: QuorumState) -> str:
-        return describe(state, self._settings, self._voters.ids, self._context.log.high_watermark)
+    def _change(self, entered: QuorumState, left: QuorumState | None, is_completed: bool) -> StateChange:
+        high_watermark = self._context.log.high_watermark
+        return StateChange(entered, left, is_completed, self._settings, self._voters.ids, high_watermark)
 
     def _initial(self, stored: Election) -> QuorumState:
         """The state a restarted node begins in: Kafka's QuorumState.initialize, except for observers.

@@ -7,7 +7,6 @@ implement them. Deadlines are times of the core's clock.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from harness.model.quorum_states import State
 from nodes.reference.core.settings import NEVER_MS
@@ -17,24 +16,30 @@ from nodes.reference.core.settings import NEVER_MS
 class Unattached:
     """Knows no leader that it can follow; may have voted. leader_id is set only for a leader without an endpoint."""
 
-    kind: ClassVar[State] = State.UNATTACHED
     epoch: int
     leader_id: int | None
     voted_id: int | None
     deadline_ms: int
     timeout_ms: int
 
+    @property
+    def kind(self) -> State:
+        return State.UNATTACHED
+
 
 @dataclass(frozen=True, slots=True)
 class Follower:
     """Fetches from leader_id. has_fetched: a fetch has succeeded since it became a follower (KIP-996)."""
 
-    kind: ClassVar[State] = State.FOLLOWER
     epoch: int
     leader_id: int
     voted_id: int | None
     deadline_ms: int
     has_fetched: bool = False
+
+    @property
+    def kind(self) -> State:
+        return State.FOLLOWER
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,6 @@ class Prospective:
     retries counts the candidacies since it last was neither Prospective nor Candidate.
     """
 
-    kind: ClassVar[State] = State.PROSPECTIVE
     epoch: int
     leader_id: int | None
     voted_id: int | None
@@ -54,6 +58,10 @@ class Prospective:
     retries: int = 0
     rejected: frozenset[int] = frozenset()
 
+    @property
+    def kind(self) -> State:
+        return State.PROSPECTIVE
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -62,8 +70,6 @@ class Candidate:
     Rounds of pre-votes between them do not interrupt the row.
     """
 
-    kind: ClassVar[State] = State.CANDIDATE
-    leader_id: ClassVar[None] = None
     epoch: int
     voted_id: int
     deadline_ms: int
@@ -73,25 +79,38 @@ class Candidate:
     rejected: frozenset[int] = frozenset()
     is_backing_off: bool = False
 
+    @property
+    def kind(self) -> State:
+        return State.CANDIDATE
+
+    @property
+    def leader_id(self) -> None:
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Leader:
     """Leads epoch, whose first record is at start_offset; granted are the voters that granted their vote."""
 
-    kind: ClassVar[State] = State.LEADER
-    deadline_ms: ClassVar[int] = NEVER_MS
     epoch: int
     leader_id: int
     voted_id: int | None
     start_offset: int
     granted: frozenset[int]
 
+    @property
+    def kind(self) -> State:
+        return State.LEADER
+
+    @property
+    def deadline_ms(self) -> int:
+        return NEVER_MS
+
 
 @dataclass(frozen=True, slots=True)
 class Resigned:
     """Led epoch and will not lead it again. unacknowledged voters have not acknowledged EndQuorumEpoch yet."""
 
-    kind: ClassVar[State] = State.RESIGNED
     epoch: int
     leader_id: int
     voted_id: int | None
@@ -99,6 +118,10 @@ class Resigned:
     timeout_ms: int
     unacknowledged: frozenset[int]
     successors: tuple[int, ...]
+
+    @property
+    def kind(self) -> State:
+        return State.RESIGNED
 
 
 VoteSeeker = Prospective | Candidate

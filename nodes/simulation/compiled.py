@@ -1,0 +1,166 @@
+"""The modules in which a simulation of the reference system spends its time, compiled to C by mypyc.
+
+    directory = compiled(report)        # compiles them, in about a minute, if they are not in the cache
+    import_from(directory)              # in a process that has not imported any of them yet
+
+What is compiled are the sources as they are, so a run has the same digest; a test compares them. A process simulates
+about twice as many runs a minute then.
+
+Contains the compilation and its cache. Does not contain the choice of it (harness.simulating.pool).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from harness.model import EnvironmentFailure
+from nodes.kafka.artifacts import Library
+
+ROOT: Final = Path(__file__).parents[2]
+COPIED: Final = ("harness/__init__.py", "harness/without_hypothesis.py", "harness/model", "nodes")
+"""What the compiled modules import, and they themselves."""
+COMPILED: Final = (
+    "nodes/reference/core/*.py",
+    "nodes/reference/core/roles/*.py",
+    "nodes/reference/core/records/*.py",
+    "nodes/simulation/reference/*.py",
+    "nodes/simulation/network.py",
+    "nodes/simulation/timeline.py",
+    "nodes/wire/batches.py",
+    "nodes/wire/varints.py",
+)
+INTERPRETED: Final = frozenset({"__init__.py", "entities.py"})
+"""The names of files that are not compiled: kio reads the class variables of the entities."""
+COMPILE_SECONDS: Final = 900
+NEEDS: Final = "as root: apt-get install -y gcc python3-dev; and: pip install mypy"
+LEVEL: Final = "MYPYC_OPT_LEVEL"
+"""The environment variable with the optimization level of the C compiler: by default 1, as more makes no difference."""
+FROZEN: Final = "frozen=True, slots=True"
+
+
+def compiled(report: Callable[[str], None] = lambda _line: None, cache: Path | None = None) -> Path:
+    """The directory of the compiled modules; compiles them if they are not in the cache, beside Kafka's releases.
+
+    Raises EnvironmentFailure if there is no compiler, or if it fails.
+    """
+    final = (cache or Library.default().cache.parent / "compiled") / _digest()
+    if final.exists():
+        return final
+    report("compiling the reference system, once")
+    final.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".compiled-", dir=final.parent) as directory:
+        sources, partial = Path(directory, "sources"), Path(directory, "compiled")
+        _compile(sources, copied_sources(sources))
+        for file in sources.rglob(f"*{EXTENSION_SUFFIXES[0]}"):
+            relative = file.relative_to(sources)
+            if relative.parts[0] != "build":
+                (partial / relative).parent.mkdir(parents=True, exist_ok=True)
+                file.rename(partial / relative)
+        try:
+            partial.rename(final)
+        except OSError:
+            if not final.exists():  # another process was faster
+                raise
+    return final
+
+
+def copied_sources(target: Path) -> list[str]:
+    """Copy all sources that the compiler reads; returns the paths of those to compile, in this directory.
+
+    Their values can be assigned to, which no source does: frozen ones take several times as long to create.
+    """
+    for name in COPIED:
+        _copy(ROOT / name, target / name)
+    found = {file for pattern in COMPILED for file in target.glob(pattern) if file.name not in INTERPRETED}
+    for file in found:
+        file.write_text(file.read_text().replace(FROZEN, "unsafe_hash=True"))
+    return sorted(str(file.relative_to(target)) for file in found)
+
+
+def import_from(directory: Path) -> None:
+    """Import the compiled modules from now on. None of them may have been imported."""
+    finder = _Finder(directory)
+    imported = sorted(finder.files.keys() & sys.modules.keys())
+    assert not imported, f"imported before: {', '.join(imported)}"
+    sys.meta_path.insert(0, finder)
+
+
+class _Finder(MetaPathFinder):
+    def __init__(self, directory: Path) -> None:
+        suffix = EXTENSION_SUFFIXES[0]
+        found = {str(file.relative_to(directory)): file for file in directory.rglob(f"*{suffix}")}
+        self.files = {name.removesuffix(suffix).replace("/", "."): file for name, file in found.items()}
+
+    def find_spec(
+        self, fullname: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        file = self.files.get(fullname)
+        return None if file is None else importlib.util.spec_from_file_location(fullname, file)
+
+
+def _digest() -> str:
+    """Of all that decides what the compiler makes."""
+    try:
+        compiler = version("mypy")
+    except PackageNotFoundError as error:
+        raise EnvironmentFailure(f"compiling the reference system: mypy is not installed; {NEEDS}") from error
+    digest = hashlib.sha256(f"{compiler} {EXTENSION_SUFFIXES[0]} {_level()}".encode())
+    for name in COPIED:
+        path = ROOT / name
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            digest.update(f"{file.relative_to(ROOT)} {file.stat().st_size} ".encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a Python source, or those of a directory."""
+    if source.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+    else:
+        shutil.copytree(source, target, ignore=_is_no_source)
+
+
+def _is_no_source(directory: str, names: list[str]) -> list[str]:
+    return [name for name in names if not name.endswith(".py") and not Path(directory, name).is_dir()]
+
+
+def _compile(sources: Path, modules: Sequence[str]) -> None:
+    argv = [sys.executable, "-m", "mypyc", "--ignore-missing-imports", *modules]
+    try:
+        done = subprocess.run(
+            argv, cwd=sources, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False, env=_environment()
+        )
+    except subprocess.TimeoutExpired as error:
+        message = f"compiling the reference system: mypyc did not finish within {COMPILE_SECONDS} s"
+        raise EnvironmentFailure(message) from error
+    if done.returncode:
+        lines = f"{done.stdout}\n{done.stderr}".splitlines()
+        reason = next(
+            (line.strip() for line in lines if re.search(r"\berror: |No module named", line)), "no reason given"
+        )
+        raise EnvironmentFailure(f"compiling the reference system: {reason}; it needs gcc and mypy: {NEEDS}")
+
+
+def _environment() -> dict[str, str]:
+    """The environment without what makes Python import the sources from elsewhere."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MYPYPATH")}
+    return {**kept, LEVEL: _level()}
+
+
+def _level() -> str:
+    return os.environ.get(LEVEL, "1")
