@@ -2,9 +2,10 @@
 
 The rows are random schedules on the cluster alone (three nodes, writes, checked by the invariants at each event); whole
 runs as `splitbrain simulate` draws, simulates and screens them; those of three nodes with a rate of at most two
-operations a second; timed runs (`--timed`) of three nodes; and all whole runs in two processes. The CPU time counts on
-a machine that does other work, too; of the processes it includes their start. The baseline, in the same run, is an
-empty timeline that carries out 1,000 actions.
+operations a second; timed runs (`--timed`) of three nodes; the same compiled (`--compiled`), in one process and in two
+at a time; and all whole runs in two processes. The CPU time counts on a machine that does other work, too; of the last
+row it includes the start of the processes. The baseline, in the same run, is an empty timeline that carries out 1,000
+actions.
 
     .venv/bin/python benchmarks/bench_simulated_reference.py [SCHEDULES]
 """
@@ -12,27 +13,33 @@ empty timeline that carries out 1,000 actions.
 from __future__ import annotations
 
 import itertools
+import json
+import os
 import random
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from tabulate import tabulate
 
 from harness.running.run import plan_of
 from harness.simulating.pool import processes
 from harness.simulating.request import SimulationRequest
+from harness.simulating.screening import Screened
 from harness.simulating.searching import (
-    Screened,
     available_actions,
     processors,
     request_of_run,
     screen,
+    screen_all,
     search,
 )
 from nodes.simulation.cluster import SimulationSpec
+from nodes.simulation.compiled import compiled
 from nodes.simulation.reference.cluster import ReferenceCluster
 from nodes.simulation.timeline import Timeline
 from workloads.register import write_of
@@ -45,6 +52,14 @@ MOVES = ("write", "cut", "restore", "kill", "start")
 ACTIONS = 1_000
 WARM_UP = 5
 LIGHT_RATE = 2
+IN_PROCESS = """
+import sys
+from pathlib import Path
+from nodes.simulation.compiled import import_from
+import_from(Path(sys.argv[1]))
+from bench_simulated_reference import print_timed_runs
+print_timed_runs(int(sys.argv[2]), int(sys.argv[3]))
+"""
 
 
 @dataclass(slots=True)
@@ -110,13 +125,13 @@ def cluster_alone(schedules: int) -> Count:
     return count
 
 
-def whole_runs(request: SimulationRequest, runs: int, is_light: bool) -> Count:
+def whole_runs(request: SimulationRequest, runs: int, is_light: bool, first_seed: int = 1) -> Count:
     """The first runs; if is_light, of those with few nodes and operations."""
     count, available = Count(), () if request.timed else available_actions(request)
-    for seed in itertools.count(1):
+    for seed in itertools.count(first_seed):
         drawn = request_of_run(request, seed, available)
         if not is_light or (drawn.nodes == len(NODES) and drawn.rate_per_second <= LIGHT_RATE):
-            add(screen(plan_of(drawn, {})), count)
+            add(screen_all(request, [seed], available)[0] if request.timed else screen(plan_of(drawn, {})), count)
         if count.runs == runs:
             break
     return count
@@ -131,6 +146,26 @@ def in_processes(request: SimulationRequest) -> tuple[Count, float]:
             begun = ended - screened.seconds if begun is None else begun
             add(screened, count)
     return count, ended - (begun or 0.0)
+
+
+def print_timed_runs(runs: int, first_seed: int) -> None:
+    """Simulate timed runs of three nodes in this process, whatever it imports; print the count and the seconds."""
+    request = SimulationRequest(timed=True)
+    whole_runs(request, WARM_UP, is_light=True)
+    began, began_cpu = time.perf_counter(), time.process_time()
+    count = whole_runs(request, runs, True, first_seed)
+    print(json.dumps([asdict(count), time.perf_counter() - began, time.process_time() - began_cpu]))
+
+
+def compiled_runs(name: str, runs: int, at_once: int) -> tuple[object, ...]:
+    """A row: this many timed runs in each of some processes that import the compiled modules."""
+    directory = compiled(print)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    argv = [[sys.executable, "-c", IN_PROCESS, str(directory), str(runs), str(1 + 10_000 * n)] for n in range(at_once)]
+    started = [subprocess.Popen(each, stdout=subprocess.PIPE, text=True, env=environment) for each in argv]
+    results = [json.loads(each.communicate()[0]) for each in started]
+    together = Count(*(sum(count[name] for count, _, _ in results) for name in asdict(Count())))
+    return row(name, together, max(seconds for _, seconds, _ in results), sum(cpu for _, _, cpu in results))
 
 
 def empty_actions() -> float:
@@ -177,6 +212,8 @@ def main() -> None:
     rows.append(measured("three nodes, light load", lambda: whole_runs(request, runs, is_light=True)))
     timed = request.model_copy(update={"timed": True})
     rows.append(measured("timed, three nodes", lambda: whole_runs(timed, runs, is_light=True)))
+    rows.append(compiled_runs("the same, compiled", runs, 1))
+    rows.append(compiled_runs("the same, two at a time", runs, 2))
     began_cpu = children_cpu()
     count, seconds = in_processes(request)
     rows.append(row("in two processes", count, seconds, children_cpu() - began_cpu))

@@ -29,6 +29,21 @@ REGISTER = "register"
 """The check of registers whose reads are linearizable; a Kafka controller answers from its own image."""
 
 
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """A simulated run: why it did not pass the screen, None if it did; and how much it covered.
+
+    seconds is the real time since its process began with the batch that it belongs to.
+    """
+
+    seed: int
+    reason: str | None
+    digest: str
+    virtual_ms: int
+    operations: int
+    seconds: float = 0.0
+
+
 @dataclass(slots=True)
 class _Write:
     """When a value was first and last possibly written; end is None if the write was never acknowledged.

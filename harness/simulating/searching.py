@@ -17,7 +17,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 from harness import plugins
@@ -29,30 +29,16 @@ from harness.planning.story_steps import StoryStep
 from harness.running.run import plan_of
 from harness.simulating.releases import other_systems, system_to_draw_for, with_upgrade
 from harness.simulating.request import HOSTS, SimulationRequest
-from harness.simulating.screening import reason_of, reason_to_store
+from harness.simulating.screening import Screened, reason_of, reason_to_store
 from harness.simulating.simulated import simulate
 from harness.simulating.simulation import unavailable_actions
 from harness.simulating.timed import timed_request, timed_run
+from harness.simulating.timed_screening import screen_timed
 from nodes.simulation.schedule import Played, ScheduledRun
 
 Play = Callable[[str, Sequence[ScheduledRun]], Sequence[Played]]
 TIMED_BATCH = 25
 """How many timed runs a process simulates between two reports; they go to a driver together. Of other runs, one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Screened:
-    """A simulated run: why it did not pass the screen, None if it did; and how much it covered.
-
-    seconds is the real time since its process began with the batch that it belongs to.
-    """
-
-    seed: int
-    reason: str | None
-    digest: str
-    virtual_ms: int
-    operations: int
-    seconds: float = 0.0
 
 
 def request_of_run(request: SimulationRequest, seed: int, available: Collection[str]) -> Request:
@@ -108,7 +94,10 @@ def screen_all(request: SimulationRequest, seeds: Collection[int], available: Co
         screened = _played(request, version, seeds, system.play)
         return [replace(each, seconds=time.monotonic() - begun) for each in screened]
     for seed in seeds:
-        each = screen(plan_of(request_of_run(request, seed, available), {}))
+        if request.timed:
+            each = screen_timed(timed_run(request, seed))
+        else:
+            each = screen(plan_of(request_of_run(request, seed, available), {}))
         screened.append(replace(each, seconds=time.monotonic() - begun))
     return screened
 

@@ -37,7 +37,8 @@ from harness.simulating.pool import processes
 from harness.simulating.recording import record
 from harness.simulating.releases import require_other_releases
 from harness.simulating.request import HOSTS, SimulationRequest, require_compilable
-from harness.simulating.searching import Screened, available_actions, processors, search
+from harness.simulating.screening import Screened
+from harness.simulating.searching import available_actions, processors, search
 from nodes.simulation.compiled import compiled
 from nodes.simulation.kafka.cluster import IN_FILES
 from nodes.simulation.schedule import NO_SPIN

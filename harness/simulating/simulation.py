@@ -217,8 +217,7 @@ class Simulation:
     def record(self, op: Op) -> Op:
         """Keep a row of the history; a broken invariant ends the run."""
         self._stop_if_broken()
-        values = op.type, op.f, op.process, op.key, op.value, op.node, op.error
-        row = Op(*values, len(self._history), self._cluster.now_ms * 1_000_000)
+        row = op.at(len(self._history), self._cluster.now_ms * 1_000_000)
         self._history.append(row)
         return row
 

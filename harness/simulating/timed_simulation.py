@@ -2,14 +2,13 @@
 
     outcome = TimedSimulation(plan, observes=True).run()
 
-Contains what is recorded of a schedule: the faults, the operations of clients and their ends. Does not contain the
-schedule (timed.py), or how it is carried out (nodes.simulation.schedule).
+Contains what is recorded of faults. Does not contain the calls of clients (timed_calls.py), the schedule (timed.py), or
+how it is carried out (nodes.simulation.schedule).
 """
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -21,11 +20,10 @@ from harness.model.faults.rpc import INTERCEPT
 from harness.model.nemesis_ops import AWAIT, HEAL
 from harness.simulating.simulation import Simulation
 from harness.simulating.timed import schedule_of
+from harness.simulating.timed_calls import TimedCalls
 from nodes.simulation import schedule
-from nodes.simulation.cluster import Answer
-from nodes.simulation.schedule import Player, Timed, links_of, voter_request
+from nodes.simulation.schedule import Player, Timed, links_of
 from nodes.wire import codec
-from workloads.register import read_of, refusal_of, rejected, values_of, write_of
 
 PROCESS_EVENTS: Final[Mapping[str, tuple[str, str]]] = {
     schedule.START: ("started", ""),
@@ -34,34 +32,31 @@ PROCESS_EVENTS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """What the observations say of a process after a command, and how it came to it."""
 WORDS: Final = {"start": "started", "stop": "stopped", "kill": "killed", "pause": "paused", "resume": "resumed"}
-UNANSWERED: Final = "no answer"
 FIRST_RELEASE: Final = "its first release"
 
 
 class TimedSimulation(Simulation):
-    """One timed run. Each operation is of a process of its own, so none waits for another."""
+    """One timed run."""
 
     async def _carry_out(self) -> Tally:
-        plan = self._plan
-        self._ends: Counter[str] = Counter()
-        self._calls = itertools.count()
-        self._open: dict[int, Op] = {}
+        plan, cluster = self._plan, self._cluster
         story = [each.step() for each in plan.story]
         timed = schedule_of(story, plan.nodes, plan.seed, plan.rate_per_second)
-        player = Player(self._cluster, plan.nodes, self._carried, self._called)
+        calls = TimedCalls(cluster, self.record)
+        player = Player(cluster, plan.nodes, self._carried, calls.of)
         self._observer.start()
         try:
-            unrecovered = await player.play(timed)
+            for at_ms in player.play(timed):
+                while cluster.now_ms < at_ms:
+                    await asyncio.sleep((at_ms - cluster.now_ms) / 1000)
         finally:
             await self._observer.stop()
-        abandoned = list(self._open.values())
-        for op in abandoned:
-            self._ended(op, op.info(UNANSWERED))
+        tally = calls.abandon()
         awaited = {"condition": LEADER_KNOWN.to_json(), "within_seconds": schedule.RECOVERY_MS / 1000}
         self.record(Op("info", AWAIT, NEMESIS, value=awaited))
-        error = None if unrecovered is None else f"waiting until {LEADER_KNOWN}: {unrecovered}"
+        error = None if player.unrecovered is None else f"waiting until {LEADER_KNOWN}: {player.unrecovered}"
         self.record(Op("info", AWAIT, NEMESIS, value=awaited, error=error))
-        return Tally(**self._ends, abandoned=len(abandoned))
+        return tally
 
     def _carried(self, command: Timed, nodes: Sequence[int]) -> None:
         for node in nodes if command.name in PROCESS_EVENTS else ():
@@ -70,29 +65,6 @@ class TimedSimulation(Simulation):
         if done is not None:
             self.record(Op("info", done[0], NEMESIS, value=done[1]))
             self.record(Op("info", done[0], NEMESIS, value=done[1]))
-
-    def _called(self, command: Timed, node: int) -> tuple[Any, Answer]:
-        if command.name == schedule.REQUEST:
-            api_key, voter = command.argument
-            return voter_request(api_key, voter, self._cluster.directory_id(voter)), lambda _response: None
-        is_read = command.name == schedule.READ
-        key, value = (command.argument, None) if is_read else command.argument
-        op = Op("invoke", command.name, next(self._calls), key, value, node)
-        self._open[op.process] = self.record(op)
-        return (read_of([key]) if is_read else write_of([key], value)), lambda response: self._answered(op, response)
-
-    def _answered(self, op: Op, response: Any) -> None:
-        if response is None:
-            self._ended(op, op.info(UNANSWERED))
-        elif (refused := refusal_of(response)) is not None:
-            self._ended(op, rejected(op, *refused))
-        else:
-            self._ended(op, op.ok(values_of(response)[0]) if op.f == schedule.READ else op.ok())
-
-    def _ended(self, op: Op, end: Op) -> None:
-        del self._open[op.process]
-        self._ends[end.type] += 1
-        self.record(end)
 
 
 def _as_op(command: Timed, nodes: Sequence[int], all_nodes: int) -> tuple[str, Mapping[str, Any]] | None:

@@ -1,7 +1,11 @@
 """Schedules: commands for a simulated cluster at fixed times, and what came of them.
 
     schedule = Schedule((Timed(0, "start", "all"), Timed(900, "kill", "leader"), Timed(950, "start", "down")), 9_000)
-    await Player(cluster, 3, carried, on_call).play(schedule)
+    player = Player(cluster, 3, carried, on_call)
+    for at_ms in player.play(schedule):     # virtual time has to pass until then
+        while cluster.now_ms < at_ms:
+            cluster.advance(at_ms)
+    player.unrecovered                      # why no leader has committed in the end, or None
 
 Only the roles in a schedule depend on what happens. So another process can carry it out alone, many runs in one
 exchange: kafka/driver/Player.java does the same as Player here, to the digest.
@@ -12,9 +16,8 @@ Contains the values and how they are carried out. Does not contain what is drawn
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -125,43 +128,45 @@ def links_of(node: int, direction: str, nodes: int) -> list[Link]:
 
 
 class Player:
-    """Carries a schedule out on a cluster, on the cluster's virtual loop."""
+    """Carries a schedule out on a cluster; the caller lets time pass between the commands.
+
+    unrecovered says why no leader has committed RECOVERY_MS after the end, None if one has.
+    """
 
     def __init__(self, cluster: SimulatedCluster, nodes: int, carried: Carried, on_call: OnCall) -> None:
         self._cluster, self._nodes = cluster, range(1, nodes + 1)
         self._carried, self._on_call = carried, on_call
         self._paused: set[int] = set()
         self._stopping: set[int] = set()
+        self.unrecovered: str | None = None
 
-    async def play(self, schedule: Schedule) -> str | None:
-        """Carry it out. Returns why no leader has committed RECOVERY_MS after the end, None if one has."""
+    def play(self, schedule: Schedule) -> Iterator[int]:
+        """Carry it out; yields each time, in milliseconds, that must have come before it goes on."""
         for command in schedule.commands:
-            await self._until(command.at_ms)
+            yield command.at_ms
             if self._is_broken():
-                return None
+                return
             self._act(command)
+        if self._is_broken():
+            return
+        yield schedule.end_ms
+        for at_ms in range(schedule.end_ms, schedule.end_ms + RECOVERY_MS, RECOVERY_STEP_MS):
+            if self._is_broken():
+                return
+            yield at_ms + RECOVERY_STEP_MS
+            if self._has_recovered():
+                return
         if not self._is_broken():
-            await self._until(schedule.end_ms)
-        if self._is_broken() or await self._recovers(schedule.end_ms):
-            return None
-        statuses = ((node, self._cluster.status(node)) for node in self._nodes)
-        return why_unrecovered({node: status for node, status in statuses if status is not None})
-
-    async def _until(self, at_ms: int) -> None:
-        while self._cluster.now_ms < at_ms:
-            await asyncio.sleep((at_ms - self._cluster.now_ms) / 1000)
+            statuses = ((node, self._cluster.status(node)) for node in self._nodes)
+            self.unrecovered = why_unrecovered({node: status for node, status in statuses if status is not None})
 
     def _is_broken(self) -> bool:
         return any(each.invariant != NO_SPIN for each in self._cluster.violations)
 
-    async def _recovers(self, end_ms: int) -> bool:
-        for at_ms in range(end_ms + RECOVERY_STEP_MS, end_ms + RECOVERY_MS + 1, RECOVERY_STEP_MS):
-            await self._until(at_ms)
-            leader = self.leader()
-            status = None if leader is None else self._cluster.status(leader)
-            if self._is_broken() or (status is not None and status.has_committed):
-                return True
-        return False
+    def _has_recovered(self) -> bool:
+        leader = self.leader()
+        status = None if leader is None else self._cluster.status(leader)
+        return status is not None and status.has_committed
 
     def leader(self) -> int | None:
         """The node that executes and leads in the highest epoch; None if there is none."""

@@ -37,6 +37,10 @@ class Op:
     index: int = -1
     time_ns: int = -1
 
+    def at(self, index: int, time_ns: int) -> Op:
+        """The operation as a row of a history, with its place and time there."""
+        return Op(self.type, self.f, self.process, self.key, self.value, self.node, self.error, index, time_ns)
+
     def ok(self, value: Any = None) -> Op:
         """The completion of an operation that took effect; value is what it returned."""
         return Op("ok", self.f, self.process, self.key, self.value if value is None else value, self.node)

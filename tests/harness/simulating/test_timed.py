@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ from harness.planning.story_steps import StoryStep
 from harness.running.run import plan_of
 from harness.simulating.request import SimulationRequest
 from harness.simulating.screening import reason_to_store
-from harness.simulating.searching import screen_all
+from harness.simulating.searching import screen, screen_all
 from harness.simulating.simulated import simulate
 from harness.simulating.timed import require_timed, schedule_of, timed_request, timed_run
 from nodes.simulation.kafka.cluster import IN_FILES
@@ -140,6 +141,23 @@ def test_step_without_a_fixed_time_is_refused(step: Step) -> None:
 def test_timed_run_starts_all_nodes() -> None:
     with pytest.raises(BadInput, match=r"^--timed: expected nodes that start with the run, found not_started = \[2\]$"):
         require_timed(timed_plan(not_started=[2]))
+
+
+@pytest.mark.parametrize(
+    ("switches", "reasons"),
+    [
+        ({}, {None}),
+        ({"reference.voter_changes": "kip-853"}, {None}),
+        ({"reference.mutant": "rejected-vote-counted"}, {None, "election-safety", "leader-completeness"}),
+        ({"reference.read_mode": "local"}, {None, "stale-read"}),
+    ],
+    ids=["as it is", "voters change", "broken invariant", "stale reads"],
+)
+def test_timed_run_of_the_reference_is_screened_as_its_plan(switches: dict[str, str], reasons: set[str | None]) -> None:
+    request = SimulationRequest(switches=switches, timed=True)
+    screened = [replace(each, seconds=0.0) for each in screen_all(request, range(1, 40), ())]
+    assert screened == [screen(plan_of(timed_request(request, each.seed), {})) for each in screened]
+    assert {each.reason for each in screened} == reasons
 
 
 @pytest.mark.kafka
