@@ -97,7 +97,7 @@ class StoryStep(BaseModel):
 
     @model_validator(mode="after")
     def _takes_its_arguments(self) -> StoryStep:
-        if self._is_validated:  # a step that is passed on to another model is validated again
+        if self._is_validated:  # pydantic validates it again in each model that it is passed on to
             return self
         types = step_types()
         if self.f not in types:

@@ -50,7 +50,7 @@ class SimulationRequest(BaseModel):
 
     compiled: bool = Field(
         default=False,
-        description="Compile the reference system first, which takes a minute once: about twice as many runs a minute.",
+        description="Compile the reference system first (once, one to two minutes): about twice as many runs a minute.",
     )
 
     _system_exists = field_validator("system")(system_name)

@@ -163,9 +163,9 @@ class Search:
         require_new_runs(self._store)
         for line in heal_before_a_run(self._store):
             self._on_event(Phase(line))
-        request = self.request
+        request, modules = self.request, self._compiled()
         self._on_event(Phase(f"simulating {counted(request.seeds, 'run')} of {request.system}, seed {request.seed}"))
-        with processes(processors(request), self._compiled()) as pool:
+        with processes(processors(request), modules) as pool:
             for screened in self._screened(pool):
                 if not self._is_stored(screened):
                     continue

@@ -1,16 +1,17 @@
 """The modules in which a simulation of the reference system spends its time, compiled to C by mypyc.
 
-    directory = compiled(report)        # compiles them, in about a minute, if they are not in the cache
+    directory = compiled(report)        # compiles them, in one to two minutes, if they are not in the cache
     import_from(directory)              # in a process that has not imported any of them yet
 
-What is compiled are the sources as they are, so a run has the same digest; a test compares them. A process simulates
-about twice as many runs a minute then.
+They are compiled from the same sources, in which only the initializers of dataclasses are written out. So a run has the
+same digest, which a test compares. A process simulates about twice as many runs a minute then.
 
 Contains the compilation and its cache. Does not contain the choice of it (harness.simulating.pool).
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import os
@@ -49,7 +50,11 @@ COMPILE_SECONDS: Final = 900
 NEEDS: Final = "as root: apt-get install -y gcc python3-dev; and: pip install mypy"
 LEVEL: Final = "MYPYC_OPT_LEVEL"
 """The environment variable with the optimization level of the C compiler: by default 1, as more makes no difference."""
-FROZEN: Final = "frozen=True, slots=True"
+DATACLASSES: Final = {
+    "@dataclass(frozen=True, slots=True)": "@dataclass(init=False, unsafe_hash=True)",
+    "@dataclass(slots=True)": "@dataclass(init=False)",
+}
+"""What is compiled in place of the decorators of most dataclasses."""
 
 
 def compiled(report: Callable[[str], None] = lambda _line: None, cache: Path | None = None) -> Path:
@@ -79,15 +84,12 @@ def compiled(report: Callable[[str], None] = lambda _line: None, cache: Path | N
 
 
 def copied_sources(target: Path) -> list[str]:
-    """Copy all sources that the compiler reads; returns the paths of those to compile, in this directory.
-
-    Their values can be assigned to, which no source does: frozen ones take several times as long to create.
-    """
+    """Copy all sources that the compiler reads; returns the paths of those to compile, in this directory."""
     for name in COPIED:
         _copy(ROOT / name, target / name)
     found = {file for pattern in COMPILED for file in target.glob(pattern) if file.name not in INTERPRETED}
     for file in found:
-        file.write_text(file.read_text().replace(FROZEN, "unsafe_hash=True"))
+        file.write_text(_with_initializers(file.read_text()))
     return sorted(str(file.relative_to(target)) for file in found)
 
 
@@ -126,6 +128,37 @@ def _digest() -> str:
     return digest.hexdigest()[:16]
 
 
+def _with_initializers(source: str) -> str:
+    """The source with the initializers of its dataclasses written out.
+
+    A dataclass makes its own when it is imported, and that is not compiled. Values are not frozen, either: no source
+    assigns to a frozen one, and freezing it takes longer than creating it.
+    """
+    lines = source.splitlines()
+    classes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
+    for each in sorted(classes, key=lambda node: node.lineno, reverse=True):
+        fields = [node for node in each.body if isinstance(node, ast.AnnAssign)]
+        decorator = lines[each.lineno - 2]
+        has_factories = any(node.value is not None and ast.unparse(node.value).startswith("field(") for node in fields)
+        if decorator in DATACLASSES and fields and not (has_factories or each.bases):
+            lines[fields[-1].end_lineno or 0 : fields[-1].end_lineno] = _initializer(fields)
+            lines[each.lineno - 2] = DATACLASSES[decorator]
+    return "\n".join([*lines, ""])
+
+
+def _initializer(fields: Sequence[ast.AnnAssign]) -> list[str]:
+    names = [ast.unparse(each.target) for each in fields]
+    defaults = ["" if each.value is None else f" = {ast.unparse(each.value)}" for each in fields]
+    types = [ast.unparse(each.annotation) for each in fields]
+    parameters = "".join(f", {name}: {type_}{value}" for name, type_, value in zip(names, types, defaults, strict=True))
+    return [
+        "",
+        f"    def __init__(self{parameters}) -> None:",
+        *(f"        self.{name} = {name}" for name in names),
+        "",
+    ]
+
+
 def _copy(source: Path, target: Path) -> None:
     """Copy a Python source, or those of a directory."""
     if source.is_file():
@@ -153,7 +186,7 @@ def _compile(sources: Path, modules: Sequence[str]) -> None:
         reason = next(
             (line.strip() for line in lines if re.search(r"\berror: |No module named", line)), "no reason given"
         )
-        raise EnvironmentFailure(f"compiling the reference system: {reason}; it needs gcc and mypy: {NEEDS}")
+        raise EnvironmentFailure(f"compiling the reference system: {reason}; {NEEDS}")
 
 
 def _environment() -> dict[str, str]:
