@@ -45,8 +45,8 @@ class Capability:
 
 def examine() -> list[Capability]:
     """Try every prerequisite; takes about a second."""
-    hosts: list[Callable[[], Capability]] = [_python, _other_users, _sandbox, _java, _maven, _releases, _memory]
-    probes = [*hosts, javac, compiler]
+    probes: list[Callable[[], Capability]] = [_python, _other_users, _sandbox, _java, _maven, _releases, _memory]
+    probes += [javac, compiler]
     return [_network_tools(), *(examine_one() for examine_one in probes)]
 
 
@@ -128,9 +128,10 @@ def javac() -> Capability:
 
 def compiler() -> Capability:
     """Whether the reference system can be compiled (nodes.simulation.compiled)."""
-    found_compiler, has_mypy = shutil.which(os.environ.get("CC", "gcc")), importlib.util.find_spec("mypyc") is not None
-    found = f"{found_compiler or 'no gcc on the path'}, {'mypy' if has_mypy else 'no mypy'}"
-    return Capability("gcc and mypy (simulate --compiled)", bool(found_compiler) and has_mypy, False, found, NEEDS)
+    name, has_mypy = os.environ.get("CC", "gcc"), importlib.util.find_spec("mypyc") is not None
+    path = shutil.which(name)
+    found = f"{path or f'no {name} on the path'}, {'mypy' if has_mypy else 'no mypy'}"
+    return Capability("gcc and mypy (simulate --compiled)", bool(path) and has_mypy, False, found, NEEDS)
 
 
 def _memory() -> Capability:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness import plugins
 from harness.model.conditions import TEXTS, WITH_OFFSET, needs_node, needs_partition
@@ -71,8 +71,6 @@ class StoryStep(BaseModel):
     f: str
     value: Any = None
 
-    _is_validated: bool = PrivateAttr(default=False)
-
     @staticmethod
     def of(step: Step) -> StoryStep:
         """The step of this value."""
@@ -97,8 +95,6 @@ class StoryStep(BaseModel):
 
     @model_validator(mode="after")
     def _takes_its_arguments(self) -> StoryStep:
-        if self._is_validated:  # pydantic validates it again in each model that it is passed on to
-            return self
         types = step_types()
         if self.f not in types:
             hint = did_you_mean(self.f, types)
@@ -113,7 +109,6 @@ class StoryStep(BaseModel):
             problem = first_problem(error, types[self.f])
             where = dotted(dict.fromkeys((self.f, *problem.path)))  # a shape is named by its first key
             raise ValueError(f"{where}: {problem}") from error
-        self._is_validated = True
         return self
 
 

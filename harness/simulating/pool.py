@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import importlib
 import multiprocessing
 import os
 import signal
@@ -23,8 +22,6 @@ from pathlib import Path
 
 from nodes.simulation.compiled import import_from
 
-WORK = "harness.simulating.recording"
-"""The module that imports all that a process needs. This one imports nothing that can be compiled."""
 PR_SET_PDEATHSIG = 1
 GARBAGE_THRESHOLD = 20_000
 """Objects made between two collections of garbage. With Python's 700, these take a twentieth of the time."""
@@ -44,7 +41,7 @@ def processes(at_once: int, compiled: Path | None = None) -> Iterator[Executor]:
 def _begin(parent: int, compiled: Path | None) -> None:
     """Prepare a process that simulates: it ends when its parent does, and leaves a terminal's interrupt to the parent.
 
-    What it has imported is never garbage.
+    What it has imported by then is never garbage.
     """
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -52,6 +49,7 @@ def _begin(parent: int, compiled: Path | None) -> None:
         os._exit(1)
     if compiled is not None:
         import_from(compiled)
-    importlib.import_module(WORK)
+    import harness.simulating.recording  # noqa: F401 - what a process does; it imports some of what can be compiled
+
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD)

@@ -136,8 +136,7 @@ class Library:
                 [*roots, *(LOG4J2 if version.logs_with_log4j2 else RELOAD4J)], partial / "libs"
             )
             (partial / "whole").write_text(why + "\n")
-            if not final.exists():
-                partial.rename(final)
+            publish(partial, final)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
         return Release(version, final / "libs", why)
@@ -189,3 +188,12 @@ def _kafka_home() -> Release | None:
     if not match:
         raise EnvironmentFailure(f"KAFKA_HOME={home}: expected an unpacked Kafka release with libs/kafka_2.13-*.jar")
     return Release(KafkaVersion.parse(match.group(1)), jars, f"KAFKA_HOME={home}")
+
+
+def publish(partial: Path, final: Path) -> None:
+    """Rename a complete directory, unless another process has already done so."""
+    try:
+        partial.rename(final)
+    except OSError:
+        if not final.exists():
+            raise

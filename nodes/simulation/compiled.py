@@ -29,10 +29,10 @@ from types import ModuleType
 from typing import Final
 
 from harness.model import EnvironmentFailure
-from nodes.kafka.artifacts import Library
+from nodes.kafka.artifacts import Library, publish
 
 ROOT: Final = Path(__file__).parents[2]
-COPIED: Final = ("harness/__init__.py", "harness/without_hypothesis.py", "harness/model", "nodes")
+COPIED: Final = ("harness/*.py", "harness/model/**/*.py", "nodes/**/*.py")
 """What the compiled modules import, and they themselves."""
 COMPILED: Final = (
     "nodes/reference/core/*.py",
@@ -46,6 +46,8 @@ COMPILED: Final = (
 )
 INTERPRETED: Final = frozenset({"__init__.py", "entities.py"})
 """The names of files that are not compiled: kio reads the class variables of the entities."""
+BUILD: Final = "build"
+"""The directory in which mypyc keeps what it needs to compile."""
 COMPILE_SECONDS: Final = 900
 NEEDS: Final = "as root: apt-get install -y gcc python3-dev; and: pip install mypy"
 LEVEL: Final = "MYPYC_OPT_LEVEL"
@@ -68,25 +70,19 @@ def compiled(report: Callable[[str], None] = lambda _line: None, cache: Path | N
     report("compiling the reference system, once")
     final.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".compiled-", dir=final.parent) as directory:
-        sources, partial = Path(directory, "sources"), Path(directory, "compiled")
-        _compile(sources, copied_sources(sources))
-        for file in sources.rglob(f"*{EXTENSION_SUFFIXES[0]}"):
-            relative = file.relative_to(sources)
-            if relative.parts[0] != "build":
-                (partial / relative).parent.mkdir(parents=True, exist_ok=True)
-                file.rename(partial / relative)
-        try:
-            partial.rename(final)
-        except OSError:
-            if not final.exists():  # another process was faster
-                raise
+        partial = Path(directory, "compiled")
+        _compile(partial, copied_sources(partial))
+        shutil.rmtree(partial / BUILD)
+        publish(partial, final)
     return final
 
 
 def copied_sources(target: Path) -> list[str]:
     """Copy all sources that the compiler reads; returns the paths of those to compile, in this directory."""
-    for name in COPIED:
-        _copy(ROOT / name, target / name)
+    for source in _sources():
+        copy = target / source.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(source.read_bytes())
     found = {file for pattern in COMPILED for file in target.glob(pattern) if file.name not in INTERPRETED}
     for file in found:
         file.write_text(_with_initializers(file.read_text()))
@@ -121,11 +117,13 @@ def _digest() -> str:
     except PackageNotFoundError as error:
         raise EnvironmentFailure(f"compiling the reference system: mypy is not installed; {NEEDS}") from error
     digest = hashlib.sha256(f"{compiler} {EXTENSION_SUFFIXES[0]} {_level()}".encode())
-    for name in COPIED:
-        path = ROOT / name
-        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
-            digest.update(f"{file.relative_to(ROOT)} {file.stat().st_size} ".encode() + file.read_bytes())
+    for source in _sources():
+        digest.update(f"{source.relative_to(ROOT)} {source.stat().st_size} ".encode() + source.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _sources() -> list[Path]:
+    return sorted(file for pattern in COPIED for file in ROOT.glob(pattern))
 
 
 def _with_initializers(source: str) -> str:
@@ -159,24 +157,12 @@ def _initializer(fields: Sequence[ast.AnnAssign]) -> list[str]:
     ]
 
 
-def _copy(source: Path, target: Path) -> None:
-    """Copy a Python source, or those of a directory."""
-    if source.is_file():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, target)
-    else:
-        shutil.copytree(source, target, ignore=_is_no_source)
-
-
-def _is_no_source(directory: str, names: list[str]) -> list[str]:
-    return [name for name in names if not name.endswith(".py") and not Path(directory, name).is_dir()]
-
-
 def _compile(sources: Path, modules: Sequence[str]) -> None:
-    argv = [sys.executable, "-m", "mypyc", "--ignore-missing-imports", *modules]
+    argv = [sys.executable, "-m", "mypyc", "--ignore-missing-imports", f"--cache-dir={BUILD}/mypy", *modules]
+    environment = {**os.environ, LEVEL: _level()}
     try:
         done = subprocess.run(
-            argv, cwd=sources, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False, env=_environment()
+            argv, cwd=sources, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False, env=environment
         )
     except subprocess.TimeoutExpired as error:
         message = f"compiling the reference system: mypyc did not finish within {COMPILE_SECONDS} s"
@@ -187,12 +173,6 @@ def _compile(sources: Path, modules: Sequence[str]) -> None:
             (line.strip() for line in lines if re.search(r"\berror: |No module named", line)), "no reason given"
         )
         raise EnvironmentFailure(f"compiling the reference system: {reason}; {NEEDS}")
-
-
-def _environment() -> dict[str, str]:
-    """The environment without what makes Python import the sources from elsewhere."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MYPYPATH")}
-    return {**kept, LEVEL: _level()}
 
 
 def _level() -> str:

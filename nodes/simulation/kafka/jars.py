@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.model import BadInput, EnvironmentFailure
-from nodes.kafka.artifacts import GROUP, Library
+from nodes.kafka.artifacts import GROUP, Library, publish
 from nodes.kafka.maven import ArtifactMissing, Coordinate, Maven
 from nodes.kafka.versions import KafkaVersion
 
@@ -87,7 +87,7 @@ class RaftRelease:
             for name, part in sources.items():
                 (partial / name).mkdir(parents=True)
                 self._compile(part, partial / name, f"{partial / SIMULATION}:{self.jars}/*")
-            _publish(partial, final)
+            publish(partial, final)
         return final
 
     def _compile(self, sources: Sequence[Path], target: Path, class_path: str) -> None:
@@ -175,18 +175,9 @@ class RaftLibrary:
         partial = final.parent / f".libs.{os.getpid()}"
         try:
             await Maven(self.cache.parent / "maven").copy_jars(roots, partial)
-            _publish(partial, final)
+            publish(partial, final)
         except ArtifactMissing:
             (final.parent / INCOMPLETE).touch()
             raise
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-
-
-def _publish(partial: Path, final: Path) -> None:
-    """Rename a complete directory, unless another process has already done so."""
-    try:
-        partial.rename(final)
-    except OSError:
-        if not final.exists():
-            raise

@@ -1,7 +1,8 @@
 """The states of a node, as frozen values.
 
 Contains the fields and their meaning. The transitions are in harness.model.quorum_states; state_machine and elections
-implement them. Deadlines are times of the core's clock.
+implement them. Deadlines are times of the core's clock. What is the same in all values of a state is a property: mypyc,
+which compiles this module for simulations, takes a class variable of a dataclass for a field.
 """
 
 from __future__ import annotations
