@@ -25,9 +25,9 @@ from harness.model import BadInput
 from harness.model.hosts import HostKind
 from harness.model.nemesis_ops import NemesisOps
 from harness.model.scenario import Scenario
+from harness.model.shown_values import shown
 from harness.model.suggestions import did_you_mean
 from harness.model.systems import SystemKind
-from harness.model.validation import shown
 from nemesis.fault import Fault, by_action, nemesis_ops
 from workloads.workload import WorkloadKind
 

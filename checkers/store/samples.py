@@ -8,7 +8,8 @@ Contains the query. What follows from the rows is in harness.comparing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +24,9 @@ COLUMNS: Final = (
     "run", "kind", "case", "variant", "system", "hosts", "outcome", "problems", "quantities", "command"
 )  # fmt: skip
 """The columns of RUNS that are compared, or named in a comparison."""
+
+CODE_GENERATION: Final = "spark.sql.codegen.factoryMode"
+"""Spark's setting: whether it compiles the expressions of a query to Java."""
 
 
 def samples(
@@ -44,6 +48,17 @@ def samples(
     is_judged = (fn.col("kind") == "run") & fn.col("outcome").isNotNull()
     judged = table.where(is_judged & fn.col("run").between(min(sets_of), max(sets_of)))
     wanted_quantities = fn.filter("quantities", lambda each: each["name"].isin(*quantities))
-    rows = judged.withColumn("quantities", wanted_quantities).select(*COLUMNS).toArrow().to_pylist()
+    with _without_compiling(spark):
+        rows = judged.withColumn("quantities", wanted_quantities).select(*COLUMNS).toArrow().to_pylist()
     found = [{"set": name, **row} for row in rows for name in sets_of.get(row["run"], ())]
     return sorted(found, key=itemgetter("run"))
+
+
+@contextmanager
+def _without_compiling(spark: SparkSession) -> Iterator[None]:
+    """Spark interprets the expressions of the query. Compiling them takes longer for the few rows of a store."""
+    spark.conf.set(CODE_GENERATION, "NO_CODEGEN")
+    try:
+        yield
+    finally:
+        spark.conf.unset(CODE_GENERATION)

@@ -27,7 +27,7 @@ from harness.commands.output.console import print_error
 from harness.commands.usage import help_instead, is_usage_error, usage_message
 from harness.model import SplitbrainError
 from harness.model.errors import EXIT_INTERNAL, EXIT_USAGE, EXIT_VALID, one_line, reason_of
-from harness.model.validation import shown
+from harness.model.shown_values import shown
 from nodes.hosts.sandbox import widen_path
 
 MODULE_OF: Final = {

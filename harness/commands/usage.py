@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from harness.model.shown_values import WHOLE_NUMBER, listed, plain, shown
 from harness.model.suggestions import did_you_mean
-from harness.model.validation import WHOLE_NUMBER, listed, plain, shown
 
 QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'")
 

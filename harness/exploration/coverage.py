@@ -16,7 +16,7 @@ from typing import Any, Final
 from harness.model import BadInput
 from harness.model.plurals import counted
 from harness.model.quorum_states import State
-from harness.model.validation import shown
+from harness.model.shown_values import shown
 
 ON_NODES: Final = ("kill", "stop", "pause", "cut", "lose_unsynced", "slow_disk", "configure")
 """The faults that name the nodes which they affect."""

@@ -19,7 +19,7 @@ from harness.chunks import finished_chunks, read_chunks
 from harness.histories.edn import Keyword, to_edn
 from harness.model import NEMESIS, BadInput
 from harness.model.records.tables import HISTORY
-from harness.model.validation import shown
+from harness.model.shown_values import shown
 
 BATCH_ROWS = 65_536
 """How many rows are Python values at once."""

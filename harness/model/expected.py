@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.model.validation import listed, shown
+from harness.model.shown_values import listed, shown
 
 MISSING: Final = object()
 """What is found at a path that a response does not have."""

@@ -1,7 +1,7 @@
 """What a command reports while it works: events, from the controller of a run to the screen.
 
-The controller writes its events as JSON lines; the command that started it adds its own, and shows all of them with the
-time at which they arrive (harness.commands.output.progress).
+The controller sends its events to the command that started it (harness.running.event_lines); the command adds its own,
+and shows all of them with the time at which they arrive (harness.commands.output.progress).
 
 Contains the events. Does not contain when they happen or how they look.
 """
@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
-
-from pydantic import Field, TypeAdapter
+from typing import Literal
 
 Stage = Literal["preparation", "start", "story", "final reads", "collection", "checks"]
 """The parts of a command's time: before the run, until the story begins, the story with its load, and so on."""
@@ -107,16 +105,3 @@ OnEvent = Callable[[Event], None]
 def phases(on_event: OnEvent, stage: Stage | None = None) -> Callable[[str], None]:
     """A function that reports texts as phases, for code that reports nothing else."""
     return lambda text: on_event(Phase(text, stage))
-
-
-_EVENT: Final[TypeAdapter[Event]] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
-
-
-def to_line(event: Event) -> str:
-    """An event as a line of JSON."""
-    return _EVENT.dump_json(event).decode()
-
-
-def from_line(line: str) -> Event:
-    """The event of a line of JSON."""
-    return _EVENT.validate_json(line)

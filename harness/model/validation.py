@@ -8,29 +8,26 @@
 
     Level = Annotated[str, Matching(r"[0-9]{1,4}", "a number of up to four digits")]
 
-Contains the words, and the types of text whose form has a name in words. Does not contain models, or where a value
-stands in a file or on a command line.
+Contains the words, and the types of text whose form has a name in words. Does not contain models, how a value is shown
+(shown_values.py), or where it stands in a file or on a command line.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from datetime import date, time
 from typing import Any, get_args, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, Tag, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from harness.model.shown_values import NUMBER, TEXT, TRUTH, WHOLE_NUMBER, listed, plain, short, shown
 from harness.model.suggestions import did_you_mean
 
-SHOWN_CHARACTERS = 200
 ONE_OF = "one_of"
 """Our own error type: a name that is not among the known ones, which are its context."""
 
-WHOLE_NUMBER, NUMBER, TRUTH, TEXT = "a whole number", "a number", "true or false", "text"
 LIST, TABLE = "a list", "a table of keys and values"
 LIMITS = {
     "greater_than": "more than {gt}",
@@ -134,46 +131,13 @@ def first_problem(error: ValidationError, model: Any = None) -> Problem:
         return Problem(path, f"expected {EXPECTED[kind]}", "nothing", "", more)
     limits = {name: f"{value:.15g}" if isinstance(value, float) else value for name, value in context.items()}
     words = f"expected {EXPECTED.get(kind, NOT_NAMED).format(**limits)}" if kind in _LIBRARY_ERRORS else first["msg"]
-    text = _short(str(found)) if kind in LIMITS and isinstance(found, str | float) else shown(found)
+    text = short(str(found)) if kind in LIMITS and isinstance(found, str | float) else shown(found)
     return Problem(path, words, text, "", more)
 
 
 def dotted(path: Iterable[int | str]) -> str:
     """A path of keys and indexes in one line, e.g. story.0.value."""
     return ".".join(plain(part) if isinstance(part, str) else str(part) for part in path)
-
-
-def plain(word: str) -> str:
-    """A word as the user wrote it if it is short and printable, else as shown does."""
-    return word if word.isprintable() and 0 < len(word) <= SHOWN_CHARACTERS else shown(word)
-
-
-def listed(names: Iterable[str]) -> str:
-    """ "A or B", or "one of A, B, C"."""
-    several = list(names)
-    return " or ".join(several) if len(several) < 3 else f"one of {', '.join(several)}"
-
-
-def shown(value: Any) -> str:
-    """A value that was found, in one short line."""
-    try:
-        return _short(_text(value))
-    except (ValueError, RecursionError):  # more digits, or deeper, than can be written
-        return "a value that is too large to show"
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool | list | dict):
-        return json.dumps(value, default=str)
-    if isinstance(value, date | time):
-        return value.isoformat()
-    return repr(value) if isinstance(value, str | int | float) else f"a value of type {type(value).__name__}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
 
 
 def _beside(message: str, found: Any) -> str:

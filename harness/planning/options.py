@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from harness.model import BadInput
-from harness.model.validation import shown
+from harness.model.shown_values import shown
 from harness.planning.plan import flag_of as flag_of_key
 
 Form = Literal["value", "pairs", "list", "switch"]

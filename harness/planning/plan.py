@@ -29,8 +29,9 @@ from harness import plugins
 from harness.model import BadInput
 from harness.model.faults.disks import FileSystem
 from harness.model.nemesis_ops import SLEEP
+from harness.model.shown_values import plain, shown
 from harness.model.suggestions import did_you_mean
-from harness.model.validation import Matching, dotted, first_problem, one_of, plain, shown
+from harness.model.validation import Matching, dotted, first_problem, one_of
 from harness.planning.story_steps import Story
 from harness.text_files import read_json, read_toml
 from nemesis.arguments import NODES_MAX

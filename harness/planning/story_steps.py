@@ -15,10 +15,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from harness import plugins
 from harness.model.conditions import TEXTS, WITH_OFFSET, needs_node, needs_partition
 from harness.model.nemesis_ops import AWAIT, CHOOSE, HEAL, SLEEP
+from harness.model.shown_values import shown
 from harness.model.stored_names import current_arguments, current_condition, current_op
 from harness.model.story import MARK, STOP_CLIENTS, Step
 from harness.model.suggestions import did_you_mean
-from harness.model.validation import Matching, dotted, first_problem, shown
+from harness.model.validation import Matching, dotted, first_problem
 from nemesis.arguments import CHOSEN, PARTITION, Arguments, Node, Seconds, Who, adapter_of
 
 

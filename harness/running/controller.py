@@ -28,13 +28,14 @@ from harness.environments.provision import provisioned
 from harness.model import Observation, SplitbrainError
 from harness.model.hosts import HostView
 from harness.model.layouts import CONTROLLER_PORT
-from harness.model.progress import Event, Phase, RunEnded, RunFailed, to_line
+from harness.model.progress import Event, Phase, RunEnded, RunFailed
 from harness.model.session import Connection, Session
 from harness.model.systems import NodeAccess, NodeSystem, Observer, ObserverContext
 from harness.planning.plan import Plan
 from harness.planning.workloads import access_of, generator_of, workload_of
 from harness.running.capabilities import offered
 from harness.running.collect import collect_logs, collect_rpcs
+from harness.running.event_lines import to_line
 from harness.running.progress import RunProgress
 from harness.simulating.simulated import simulate
 from harness.simulating.storing import store_tables

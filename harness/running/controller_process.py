@@ -20,10 +20,11 @@ from harness.environments.provision import outlives
 from harness.judging.inputs import record_inputs
 from harness.model import BadInput, EnvironmentFailure, SplitbrainError
 from harness.model.errors import EXIT_USAGE
-from harness.model.progress import Event, OnEvent, RunEnded, RunFailed, from_line
+from harness.model.progress import Event, OnEvent, RunEnded, RunFailed
 from harness.planning.plan import Plan
 from harness.recovery.liveness import SANDBOX, own, started_ticks
 from harness.recovery.watchdog import watchdog
+from harness.running.event_lines import from_line
 from nodes.hosts.sandbox import Privilege, die_with_parent, enclose
 from results.files import write_json, write_text
 from results.store import RunDirectory

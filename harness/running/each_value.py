@@ -23,8 +23,8 @@ from harness.judging.spark import SparkLater
 from harness.model import BadInput
 from harness.model.progress import OnEvent, Phase, RunStarted, phases
 from harness.model.scenario import Scenario, SideName
+from harness.model.shown_values import shown
 from harness.model.suggestions import did_you_mean
-from harness.model.validation import shown
 from harness.planning.plan import Plan, ReproductionRequest
 from harness.planning.preflight import preflight
 from harness.recovery.heal import heal_before_a_run

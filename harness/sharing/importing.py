@@ -23,7 +23,7 @@ from typing import IO, Any, Final
 from harness.chunks import chunk_files
 from harness.model import BadInput
 from harness.model.errors import reason_of
-from harness.model.validation import shown
+from harness.model.shown_values import shown
 from harness.planning.plan import Plan
 from harness.sharing.contents import BYTES_MAX, FILES_MAX, FORMAT, MANIFEST, TEXT_BYTES_MAX, is_table, is_text
 from results.files import write_json

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.model import BadInput
-from harness.model.validation import listed, shown
+from harness.model.shown_values import listed, shown
 from harness.text_files import read_text
 from harness.unclean_recovery.access import AccessSettings
 from harness.unclean_recovery.options import MILLISECONDS_MAX

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.model import BadInput
-from harness.model.validation import shown
+from harness.model.shown_values import shown
 
 RECOVERY_DURATION_MS: Final = 30_000
 ELECTION_ATTEMPTS: Final = 3

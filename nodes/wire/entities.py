@@ -25,8 +25,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from harness.model import BadInput
+from harness.model.shown_values import shown
 from harness.model.suggestions import did_you_mean
-from harness.model.validation import shown
 from nodes.wire import codec
 
 LENGTH = "length"

@@ -22,8 +22,9 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from harness.model.errors import BadInput
 from harness.model.hosts import Link
+from harness.model.shown_values import shown
 from harness.model.story import Step, Who
-from harness.model.validation import dotted, first_problem, shown
+from harness.model.validation import dotted, first_problem
 
 CLIENTS = 0
 """Node number of the clients: every sender on the controller's own network."""

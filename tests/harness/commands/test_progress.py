@@ -18,9 +18,8 @@ from harness.model.progress import (
     RunEnded,
     RunFailed,
     RunStarted,
-    from_line,
-    to_line,
 )
+from harness.running.event_lines import from_line, to_line
 
 RUN = RunStarted("register on reference", "results/runs/r1", 25.0)
 CUT = "cut n1 | n2,n3"
