@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, assign, soonest, update_each
+from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, build, soonest, update_each
 from harness.engine.randomness import draw_below
 from harness.model import Op
 
@@ -33,7 +33,7 @@ class _Limit(NamedTuple):
         if self.remaining == 0 or (emitted := self.inner.next(context)) is None:
             return None
         op, inner = emitted
-        return op, _Limit(self.remaining - isinstance(op, Op), inner, self.reacts)
+        return op, build(_Limit, (self.remaining - isinstance(op, Op), inner, self.reacts))
 
     def update(self, context: Context, event: Op) -> Generator:
         if not self.reacts:
@@ -198,7 +198,7 @@ def _choose(weights: tuple[int, ...], branches: tuple[Generator, ...], seed: int
     while number >= weights[chosen]:
         number -= weights[chosen]
         chosen += 1
-    return _Mix(weights, branches, chosen, seed, reacts)
+    return build(_Mix, (weights, branches, chosen, seed, reacts))
 
 
 def mix(choices: Sequence[tuple[int, Generator]], *, seed: int) -> Generator:
@@ -259,7 +259,7 @@ class _AllOk(NamedTuple):
         if not self.waiting or process is None:
             return PENDING, self
         first, *rest = self.waiting
-        op = assign(first, process)
+        op = first.for_process(process)
         return op, _AllOk(tuple(rest), {**self.open, op.process: first})
 
     def update(self, _context: Context, event: Op) -> Generator:

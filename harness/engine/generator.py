@@ -34,6 +34,9 @@ class Pending:
 
 PENDING: Final = Pending()
 
+build: Final = tuple.__new__
+"""build(Context, (time_ns, …)) is Context(time_ns, …) in half the time, because it calls no Python code."""
+
 
 class Context(NamedTuple):
     """What a generator may depend on.
@@ -111,11 +114,6 @@ class Generator(Protocol):
         """
 
 
-def assign(template: Op, process: int) -> Op:
-    """The template as an operation of a process."""
-    return Op(template.type, template.f, process, template.key, template.value, template.node)
-
-
 class _Fixed(NamedTuple):
     """ops[position:] are not emitted yet."""
 
@@ -132,7 +130,7 @@ class _Fixed(NamedTuple):
         process = context.free_process()
         if process is None:
             return PENDING, self
-        return assign(self.ops[self.position], process), _Fixed(self.ops, self.position + 1)
+        return self.ops[self.position].for_process(process), _Fixed(self.ops, self.position + 1)
 
     def update(self, _context: Context, _event: Op) -> Generator:
         return self
@@ -162,8 +160,8 @@ class _FromFunction(NamedTuple):
         if process is None:
             return PENDING, self
         random_number, seed = draw(self.seed)
-        op = assign(self.function(self.number, random_number), process)
-        return op, _FromFunction(self.function, seed, self.number + 1)
+        op = self.function(self.number, random_number).for_process(process)
+        return op, build(_FromFunction, (self.function, seed, self.number + 1))
 
     def update(self, _context: Context, _event: Op) -> Generator:
         return self

@@ -27,7 +27,7 @@ from typing import Any, Protocol
 
 from harness.engine.clock import Clock
 from harness.engine.deadline import Deadline, enforce
-from harness.engine.generator import Context, Generator
+from harness.engine.generator import Context, Generator, build
 from harness.engine.worker import Worker, close_ignoring_errors
 from harness.model import NEMESIS, Op
 from harness.model.session import OpenSession, Session
@@ -159,15 +159,16 @@ class _Run:
 
     def completed(self, worker: int, completion: Op) -> None:
         """Queue a completion; workers call this."""
+        if not self.completions:
+            self.wake.set()
         self.completions.append((worker, completion))
-        self.wake.set()
 
     async def wake_on_stop(self) -> None:
         await self.stop.wait()
         self.wake.set()
 
     def _context(self, time_ns: int) -> Context:
-        return Context(time_ns, self.concurrency, self.view, tuple(self.free), self.processes)
+        return build(Context, (time_ns, self.concurrency, self.view, tuple(self.free), self.processes))
 
     async def _wait(self, until_ns: int | None) -> None:
         """Wait until operations complete, stop is set, or run time reaches until_ns; process the completions."""

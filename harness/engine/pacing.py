@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, assign, soonest
+from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, soonest
 from harness.engine.randomness import draw_below
 from harness.model import Op
 
@@ -223,7 +223,7 @@ class _AskAgain(NamedTuple):
     def next(self, context: Context) -> Emitted | None:
         is_due = bool(self.due) and self.due[0][0] <= context.time_ns
         if is_due and (process := context.free_process()) is not None:
-            return assign(self.due[0][1], process), self._with(self.inner, self.due[1:])
+            return self.due[0][1].for_process(process), self._with(self.inner, self.due[1:])
         then = PENDING if is_due or not self.due else Pending(self.due[0][0])
         emitted = self.inner.next(context)
         if emitted is None:

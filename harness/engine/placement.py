@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from harness.engine.combinators import any_of
-from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, soonest
+from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, build, soonest
 from harness.model import NEMESIS, BadInput, Op
 
 
@@ -32,7 +32,7 @@ class _OnWorkers(NamedTuple):
             raise BadInput(
                 f"concurrency: some operations need worker {self.workers.start}, got only workers {start} to {last}"
             )
-        return emitted and (emitted[0], _OnWorkers(self.workers, emitted[1], self.reacts))
+        return emitted and (emitted[0], build(_OnWorkers, (self.workers, emitted[1], self.reacts)))
 
     def update(self, context: Context, event: Op) -> Generator:
         if not self.reacts or context.worker_of(event.process) not in self.workers:

@@ -40,26 +40,23 @@ class Worker:
     async def run(self) -> None:
         """Invoke the operations from the inbox until cancelled."""
         while True:
-            completion = await self._invoke(await self.inbox)
+            op = await self.inbox
             self.inbox = asyncio.Future()
+            try:
+                session = await self._open(op.process) if self.session is None else self.session
+            # Without a session nothing was sent, so the operation certainly failed.
+            except Exception as error:  # noqa: BLE001
+                self.report(self.number, op.fail(f"no session: {_describe(error)}"))
+                continue
+            try:
+                with self.limited:
+                    completion = await session.invoke(op)
+            # The request may have been sent before the error, so the outcome is unknown.
+            except Exception as error:  # noqa: BLE001
+                completion = op.info(_describe(error))
             self.report(self.number, completion)
             if completion.type == "info":
                 await self._close_session()
-
-    async def _invoke(self, op: Op) -> Op:
-        session = self.session
-        if session is None:
-            try:
-                session = await self._open(op.process)
-            # Without a session nothing was sent, so the operation certainly failed.
-            except Exception as error:  # noqa: BLE001
-                return op.fail(f"no session: {_describe(error)}")
-        try:
-            with self.limited:
-                return await session.invoke(op)
-        # The request may have been sent before the error, so the outcome is unknown.
-        except Exception as error:  # noqa: BLE001
-            return op.info(_describe(error))
 
     async def _open(self, process: int) -> Session:
         assert self.open_session is not None, f"worker {self.number} has neither a session nor a way to open one"

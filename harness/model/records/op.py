@@ -37,6 +37,24 @@ class Op:
     index: int = -1
     time_ns: int = -1
 
+    def for_process(self, process: int) -> Op:
+        """The same operation of a process, not recorded yet.
+
+        A load makes each of its operations by this copy. It sets the fields themselves, which takes less than half the
+        time of Op(...).
+        """
+        copy = object.__new__(Op)
+        _set_type(copy, self.type)
+        _set_f(copy, self.f)
+        _set_process(copy, process)
+        _set_key(copy, self.key)
+        _set_value(copy, self.value)
+        _set_node(copy, self.node)
+        _set_error(copy, None)
+        _set_index(copy, -1)
+        _set_time_ns(copy, -1)
+        return copy
+
     def at(self, index: int, time_ns: int) -> Op:
         """The operation as a row of a history, with its place and time there."""
         return Op(self.type, self.f, self.process, self.key, self.value, self.node, self.error, index, time_ns)
@@ -52,3 +70,8 @@ class Op:
     def info(self, error: str) -> Op:
         """The completion of an operation that may or may not have taken effect, with the reason."""
         return Op("info", self.f, self.process, self.key, self.value, self.node, error)
+
+
+_set_type, _set_f, _set_process, _set_key, _set_value, _set_node, _set_error, _set_index, _set_time_ns = (
+    getattr(Op, name).__set__ for name in Op.__slots__
+)
