@@ -189,13 +189,13 @@ def _expectations(
 def _broken(names: str, findings: Sequence[Finding]) -> ExpectationResult:
     """Whether there is a finding of one of the names."""
     count = sum(finding.count for finding in findings if finding.name in alternatives(names))
-    return ExpectationResult(f"a guarantee is broken: {_either(names)}", counted(count, "finding"), count > 0)
+    return ExpectationResult(f"a broken guarantee: {_either(names)}", counted(count, "finding"), count > 0)
 
 
 def _not_broken(names: str, findings: Sequence[Finding]) -> ExpectationResult:
     named = (finding for finding in findings if finding.name in alternatives(names))
     count = sum(finding.count for finding in named if finding.severity == "invalid")
-    return ExpectationResult(f"not: a guarantee is broken: {_either(names)}", counted(count, "finding"), count == 0)
+    return ExpectationResult(f"no broken guarantee: {_either(names)}", counted(count, "finding"), count == 0)
 
 
 def _either(names: str) -> str:
@@ -203,7 +203,7 @@ def _either(names: str) -> str:
 
 
 def _compare(expectation: Expectation, measured: Mapping[str, float], expected: bool) -> ExpectationResult:
-    text = expectation.text if expected else f"not: {expectation.text}"
+    text = expectation.text if expected else f"never: {expectation.text}"
     name, value = expectation.quantity, measured.get(expectation.quantity)
     if value is None:
         return ExpectationResult(text, f"{name} could not be measured", None, name)

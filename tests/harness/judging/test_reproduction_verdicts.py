@@ -60,9 +60,9 @@ def test_one_of_the_findings_that_a_bar_joins_has_to_appear(name: str, is_broken
     found = [Finding("a check", name, "invalid", "a message", count=2)]
     names = "lost-write|non-linearizable"
     counted = "2 findings" if is_broken else "0 findings"
-    text = "a guarantee is broken: lost-write or non-linearizable"
-    assert _broken(names, found) == ExpectationResult(text, counted, is_broken)
-    assert _not_broken(names, found) == ExpectationResult(f"not: {text}", counted, not is_broken)
+    text = "broken guarantee: lost-write or non-linearizable"
+    assert _broken(names, found) == ExpectationResult(f"a {text}", counted, is_broken)
+    assert _not_broken(names, found) == ExpectationResult(f"no {text}", counted, not is_broken)
 
 
 def test_findings_are_sorted_by_severity() -> None:
