@@ -69,7 +69,7 @@ class Context(NamedTuple):
         """The process of the first of the free workers; None if there is none."""
         for worker in self.idle:
             if worker in self.workers:
-                return self.process_of(worker)
+                return NEMESIS if worker == NEMESIS else self.processes[worker]
         return None
 
     def all_free(self) -> bool:
@@ -86,7 +86,7 @@ class Context(NamedTuple):
             start = workers.start
         if stop > workers.stop:
             stop = workers.stop
-        return Context(self.time_ns, self.concurrency, range(start, stop), self.idle, self.processes)
+        return build(Context, (self.time_ns, self.concurrency, range(start, stop), self.idle, self.processes))
 
 
 Emitted = tuple[Op | Pending, "Generator"]

@@ -1,8 +1,9 @@
 """The interpreter: takes operations from the generator, dispatches them to workers, and records the history.
 
-One loop: process completions; ask the generator for an operation; dispatch it, or wait for a completion or until the
-time of a Pending. An invocation is recorded before it is dispatched, a completion as soon as it arrives; the generator
-is updated with both.
+One loop: ask the generator for operations and dispatch them until there is none now; wait for a completion or until
+the time of a Pending. A worker that has completed an operation asks for one itself, and continues with it at once if
+it is its own. An invocation is recorded before it is dispatched, a completion as soon as it arrives; the generator is
+updated with both.
 
 - After `ok` or `fail`, a worker keeps its process. After `info`, the process has crashed and the worker continues as
   process + concurrency, with a new session. An exception of a session, or no completion within op_timeout_ms, is an
@@ -18,7 +19,7 @@ Contains this loop. Does not contain sessions (worker.py), the meaning of operat
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -102,7 +103,7 @@ async def _tasks(*coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 class _Run:
-    """The loop's state. Each worker is in free or open; completions are queued until the loop processes them."""
+    """The loop's state. Each worker is in free or open; until_ns is that of the last Pending."""
 
     def __init__(
         self, generator: Generator, concurrency: int, recorder: HistoryRecorder, clock: Clock, stop: asyncio.Event
@@ -118,23 +119,20 @@ class _Run:
         self.reacts = generator.reacts
         self.open: dict[int, Op] = {}
         self.processes = tuple(range(concurrency))
-        self.completions: deque[tuple[int, Op]] = deque()
+        self.generating = True
+        self.until_ns: int | None = None
+        self.failure: Exception | None = None
         self.wake = asyncio.Event()
         self.outcomes: Counter[str] = Counter()
 
     async def generate(self) -> None:
         """Dispatch operations until the generator is exhausted or stop is set."""
-        while not self.stop.is_set():
-            context = self._context(self.clock.now_ns())
-            emitted = self.generator.next(context)
-            if emitted is None:
+        while True:
+            while op := self._start_next():
+                self._dispatch(op)
+            if not self.generating:
                 return
-            op, self.generator = emitted
-            if isinstance(op, Op):
-                self._dispatch(op, context)
-            else:
-                assert self.open or op.until_ns is not None, "the generator is pending, but no operation is open"
-                await self._wait(op.until_ns)
+            await self._wait(self.until_ns)
 
     async def drain(self, timeout_ms: int) -> None:
         """Wait until no operation is open: for clients at most timeout_ms, for the nemesis until stop is set."""
@@ -147,7 +145,7 @@ class _Run:
 
     def abandon(self) -> None:
         """Record open operations as `info`."""
-        self._process_completions()
+        self.generating = False
         for worker, op in list(self.open.items()):
             self.outcomes["abandoned"] += worker != NEMESIS
             self._complete(worker, op.info("still open when the run ended"))
@@ -157,21 +155,65 @@ class _Run:
         clients = [worker for number, worker in self.workers.items() if number != NEMESIS]
         await asyncio.gather(*(close_ignoring_errors(client.session) for client in clients if client.session))
 
-    def completed(self, worker: int, completion: Op) -> None:
-        """Queue a completion; workers call this."""
-        if not self.completions:
-            self.wake.set()
-        self.completions.append((worker, completion))
+    def completed(self, worker: int, completion: Op) -> Op | None:
+        """Process a completion; workers call this. Returns an operation that the worker has to invoke next."""
+        if worker not in self.open:
+            return None  # abandoned
+        self.wake.set()
+        try:
+            self._complete(worker, completion)
+            op = self._start_next()
+        # A defect, or a full disk. It is the loop that has to end, not the worker.
+        except Exception as error:  # noqa: BLE001
+            self.failure = error
+            return None
+        # After an info the worker has another process, and has to close its session first.
+        if op is None or op.process == completion.process:
+            return op
+        self._dispatch(op)
+        return None
 
     async def wake_on_stop(self) -> None:
         await self.stop.wait()
         self.wake.set()
 
+    def _start_next(self) -> Op | None:
+        """Record the invocation of the next operation, and return it; None if there is none now.
+
+        If there will be none any more, the loop is no longer generating.
+        """
+        while self.generating and not self.stop.is_set():
+            context = self._context(self.clock.now_ns())
+            emitted = self.generator.next(context)
+            if emitted is None:
+                break
+            op, self.generator = emitted
+            if not isinstance(op, Op):
+                assert self.open or op.until_ns is not None, "the generator is pending, but no operation is open"
+                self.until_ns = op.until_ns
+                return None
+            if op.type == "info":
+                self.recorder.record(op)
+                continue
+            worker = context.worker_of(op.process)
+            self.free.remove(worker)
+            self.recorder.record(replace(op, type="info") if worker == NEMESIS else op)
+            self.open[worker] = op
+            if self.reacts:
+                self.generator = self.generator.update(context, op)
+            return op
+        self.generating = False
+        return None
+
+    def _dispatch(self, op: Op) -> None:
+        worker = NEMESIS if op.process == NEMESIS else op.process % self.concurrency
+        self.workers[worker].inbox.set_result(op)
+
     def _context(self, time_ns: int) -> Context:
         return build(Context, (time_ns, self.concurrency, self.view, tuple(self.free), self.processes))
 
     async def _wait(self, until_ns: int | None) -> None:
-        """Wait until operations complete, stop is set, or run time reaches until_ns; process the completions."""
+        """Wait until an operation completes, stop is set, or run time reaches until_ns. Raises a worker's failure."""
         self.wake.clear()
         if until_ns is None:
             await self.wake.wait()
@@ -180,23 +222,8 @@ class _Run:
             timer = asyncio.get_running_loop().call_later(wait_s, self.wake.set)
             await self.wake.wait()
             timer.cancel()
-        self._process_completions()
-
-    def _dispatch(self, op: Op, context: Context) -> None:
-        if op.type == "info":
-            self.recorder.record(op)
-            return
-        worker = context.worker_of(op.process)
-        self.free.remove(worker)
-        self.recorder.record(replace(op, type="info") if worker == NEMESIS else op)
-        self.open[worker] = op
-        if self.reacts:
-            self.generator = self.generator.update(context, op)
-        self.workers[worker].inbox.set_result(op)
-
-    def _process_completions(self) -> None:
-        while self.completions:
-            self._complete(*self.completions.popleft())
+        if self.failure:
+            raise self.failure
 
     def _complete(self, worker: int, completion: Op) -> None:
         op = self.open.pop(worker)

@@ -20,7 +20,11 @@ from harness.model.session import OpenSession, Session
 
 CLOSE_TIMEOUT_S: Final = 5.0
 
-Report = Callable[[int, Op], None]
+IN_A_ROW: Final = 8
+"""The number of operations after which a worker lets others run, even if its session never awaits anything."""
+
+Report = Callable[[int, Op], Op | None]
+"""Takes a worker's number and a completion; returns an operation that the worker has to invoke next."""
 
 
 @dataclass(slots=True)
@@ -38,23 +42,32 @@ class Worker:
     inbox: asyncio.Future[Op] = field(default_factory=asyncio.Future)
 
     async def run(self) -> None:
-        """Invoke the operations from the inbox until cancelled."""
+        """Invoke the operations from the inbox, and those that follow on them, until cancelled."""
+        op: Op | None = None
+        in_a_row = 0
         while True:
-            op = await self.inbox
-            self.inbox = asyncio.Future()
+            if op is None:
+                if not self.inbox.done():
+                    in_a_row = 0
+                op = await self.inbox
+                self.inbox = asyncio.Future()
+            if in_a_row == IN_A_ROW:
+                await asyncio.sleep(0)
+                in_a_row = 0
+            in_a_row += 1
             try:
                 session = await self._open(op.process) if self.session is None else self.session
             # Without a session nothing was sent, so the operation certainly failed.
             except Exception as error:  # noqa: BLE001
-                self.report(self.number, op.fail(f"no session: {_describe(error)}"))
-                continue
-            try:
-                with self.limited:
-                    completion = await session.invoke(op)
-            # The request may have been sent before the error, so the outcome is unknown.
-            except Exception as error:  # noqa: BLE001
-                completion = op.info(_describe(error))
-            self.report(self.number, completion)
+                completion = op.fail(f"no session: {_describe(error)}")
+            else:
+                try:
+                    with self.limited:
+                        completion = await session.invoke(op)
+                # The request may have been sent before the error, so the outcome is unknown.
+                except Exception as error:  # noqa: BLE001
+                    completion = op.info(_describe(error))
+            op = self.report(self.number, completion)
             if completion.type == "info":
                 await self._close_session()
 

@@ -135,9 +135,9 @@ def test_after_info_the_worker_continues_as_a_new_process_with_a_new_session() -
     service = Service(lambda op: op.info("no answer") if op.value in (0, 1, 3) else op.ok())
     tally, history = run(writes(5), service, concurrency=2)
     assert tally == Tally(ok=2, info=3)
-    assert [op.process for op in history if op.type == "invoke"] == [0, 1, 2, 3, 2]
-    assert sorted(service.opened) == [0, 1, 2, 3]
-    assert sorted(service.closed) == [0, 1, 2, 3]
+    assert [op.process for op in history if op.type == "invoke"] == [0, 1, 2, 2, 4]
+    assert sorted(service.opened) == [0, 1, 2, 4]
+    assert sorted(service.closed) == [0, 1, 2, 4]
 
 
 def test_a_fail_keeps_process_and_session() -> None:
