@@ -96,7 +96,7 @@ JUDGED: Mapping[str, Any] = {
     "case": "case",
     "outcome": "passed",
     "problems": [],
-    "quantities": [{"name": "commit_gap_ms", "value": 1.0}],
+    "commit_gap_ms": 1.0,
 }
 """A row of a store's table; a missing column is null."""
 
@@ -132,8 +132,8 @@ def rehearse(session: SparkSession, run: Path) -> CheckResults:
 def rehearse_comparison(session: SparkSession, file: Path) -> list[dict[str, Any]]:
     """Run a comparison's query on a store of one run, compared with itself."""
     parquet.write_table(_table(RUNS, [JUDGED]), file)
-    name, quantity = JUDGED["run"], JUDGED["quantities"][0]["name"]
-    return samples(session, [file], {"base": [name], "head": [name]}, [quantity])
+    name = JUDGED["run"]
+    return samples(session, [file], {"base": [name], "head": [name]})
 
 
 def _table(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.Table:

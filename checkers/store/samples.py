@@ -1,6 +1,6 @@
 """The judged runs of a store that a comparison needs: one query for any number of nights.
 
-    rows = samples(spark, [store / "runs.parquet"], {"base": base_runs, "head": head_runs}, ["commit_gap_ms"])
+    rows = samples(spark, [store / "runs.parquet"], {"base": base_runs, "head": head_runs})
 
 Contains the query. What follows from the rows is in harness.comparing.
 """
@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from harness.model.records.tables import RUNS
+from harness.model.records.tables import COMPARED, RUNS
 
 COLUMNS: Final = (
-    "run", "kind", "case", "variant", "system", "hosts", "outcome", "problems", "quantities", "command"
+    "run", "kind", "case", "variant", "system", "hosts", "outcome", "problems", *COMPARED, "command"
 )  # fmt: skip
 """The columns of RUNS that are compared, or named in a comparison."""
 
@@ -29,10 +29,8 @@ CODE_GENERATION: Final = "spark.sql.codegen.factoryMode"
 """Spark's setting: whether it compiles the expressions of a query to Java."""
 
 
-def samples(
-    spark: SparkSession, files: Sequence[Path], sets: Mapping[str, Collection[str]], quantities: Collection[str]
-) -> list[dict[str, Any]]:
-    """The judged runs of the sets, by name: `set` and COLUMNS, of the quantities only these.
+def samples(spark: SparkSession, files: Sequence[Path], sets: Mapping[str, Collection[str]]) -> list[dict[str, Any]]:
+    """The judged runs of the sets, by name: `set` and COLUMNS.
 
     A run is returned once for each set that it belongs to. Reproductions themselves are left out: their runs are
     compared. Spark reads the runs between the first and the last name of all sets: a join with the names would be two
@@ -47,9 +45,8 @@ def samples(
     table = spark.read.schema(from_arrow_schema(RUNS)).parquet(*map(str, files))
     is_judged = (fn.col("kind") == "run") & fn.col("outcome").isNotNull()
     judged = table.where(is_judged & fn.col("run").between(min(sets_of), max(sets_of)))
-    wanted_quantities = fn.filter("quantities", lambda each: each["name"].isin(*quantities))
     with _without_compiling(spark):
-        rows = judged.withColumn("quantities", wanted_quantities).select(*COLUMNS).toArrow().to_pylist()
+        rows = judged.select(*COLUMNS).toArrow().to_pylist()
     found = [{"set": name, **row} for row in rows for name in sets_of.get(row["run"], ())]
     return sorted(found, key=itemgetter("run"))
 

@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.comparing.primary import PRIMARY
 from harness.comparing.selection import SELECTION_COLUMNS, selected
 from harness.judging.index import INDEX_FILE, PRUNED_FILE, RunRow, index, row_from_columns
 from harness.judging.known import Known
@@ -65,7 +64,7 @@ def _grouped(spark: SparkSession, store: Path, sets: dict[str, list[str]]) -> Ma
 
     groups: dict[str, dict[tuple[str, str], list[RunRow]]] = {"base": {}, "head": {}}
     files = [file for file in (store / INDEX_FILE, store / PRUNED_FILE) if file.exists()]
-    for columns in samples(spark, files, sets, PRIMARY):
+    for columns in samples(spark, files, sets):
         group, row = groups[columns.pop("set")], row_from_columns(columns)
         group.setdefault((row.case, row.family), []).append(row)
     return groups

@@ -25,7 +25,7 @@ import pyarrow.parquet as parquet
 from harness import plugins
 from harness.model import BadInput, SplitbrainError
 from harness.model.errors import one_line
-from harness.model.records.tables import RUNS
+from harness.model.records.tables import COMPARED, RUNS
 from harness.planning.plan import Plan
 from harness.recovery.heal import damaged_journal
 from results.files import read_json, write_bytes
@@ -109,7 +109,7 @@ def index(store: Path, with_pruned: bool = False, columns: Sequence[str] = RUNS.
     be missing from the rows.
     """
     if with_pruned:
-        by_name = {**_kept(store / PRUNED_FILE, columns), **{row.run: row for row in index(store, columns=columns)}}
+        by_name = {**_pruned(store, columns), **{row.run: row for row in index(store, columns=columns)}}
         return sorted(by_name.values(), key=lambda row: row.run)
     file = store / INDEX_FILE
     needed = list(dict.fromkeys((*columns, *FRESHNESS_COLUMNS)))
@@ -131,7 +131,7 @@ def index(store: Path, with_pruned: bool = False, columns: Sequence[str] = RUNS.
 def keep_pruned(store: Path, names: Collection[str]) -> None:
     """Keep the rows of runs that are about to be removed, with their parts, for comparisons over a long time."""
     rows = {row.run: row for row in index(store) if row.run in names or row.part_of in names}
-    _keep(store / PRUNED_FILE, list({**_kept(store / PRUNED_FILE), **rows}.values()))
+    _keep(store / PRUNED_FILE, list({**_pruned(store), **rows}.values()))
 
 
 def _all_runs(store: Path, kept: Mapping[str, RunRow]) -> Iterator[tuple[RunDirectory, RunDirectory | None]]:
@@ -293,12 +293,30 @@ def _kept(file: Path, columns: Sequence[str] = RUNS.names) -> dict[str, RunRow]:
     return {row["run"]: row_from_columns(row) for row in rows}
 
 
+def _pruned(store: Path, columns: Sequence[str] = RUNS.names) -> dict[str, RunRow]:
+    """The rows of removed runs. A file of an earlier release gets the columns of this one, as nothing else has them."""
+    file = store / PRUNED_FILE
+    with suppress(OSError, pa.ArrowInvalid):
+        with parquet.ParquetFile(file) as table:
+            names = [name for name in table.schema_arrow.names if name in RUNS.names]
+            earlier = None if table.schema_arrow.equals(RUNS) else table.read(names).to_pylist()
+        if earlier is not None:
+            _keep(file, [row_from_columns(row) for row in earlier])
+    return _kept(file, columns)
+
+
 def row_from_columns(row: dict[str, Any]) -> RunRow:
-    """The row of a dictionary by column, as Arrow and Spark return it; columns but `run` and `kind` may be left out."""
+    """The row of a dictionary by column, as Arrow and Spark return it; columns but `run` and `kind` may be left out.
+
+    Without the column `quantities`, the row has those that are columns of their own.
+    """
     if "problems" in row:
         row["problems"] = tuple(Problem(**each) for each in row["problems"])
+    compared = {name: row.pop(name) for name in COMPARED if name in row}
     if "quantities" in row:
         row["quantities"] = {each["name"]: each["value"] for each in row["quantities"]}
+    elif compared:
+        row["quantities"] = {name: value for name, value in compared.items() if value is not None}
     if row.get("faults") is not None:
         row["faults"] = tuple(row["faults"])
     return RunRow(**row)
@@ -313,4 +331,5 @@ def _keep(file: Path, rows: Sequence[RunRow]) -> None:
 
 def _columns(row: RunRow) -> dict[str, Any]:
     quantities = [{"name": name, "value": value} for name, value in row.quantities.items()]
-    return {**asdict(row), "quantities": quantities}
+    compared = {name: row.quantities.get(name) for name in COMPARED}
+    return {**asdict(row), "quantities": quantities, **compared}

@@ -18,4 +18,4 @@ def test_every_check_has_something_to_check_and_none_crashes(spark: SparkSession
 def test_run_is_in_both_sets_that_are_compared(spark: SparkSession, tmp_path: Path) -> None:
     rows = rehearse_comparison(spark, tmp_path / "runs.parquet")
     assert [row["set"] for row in rows] == ["base", "head"]
-    assert [row["quantities"] for row in rows] == [[{"name": "commit_gap_ms", "value": 1.0}]] * 2
+    assert [(row["commit_gap_ms"], row["recover_ms"]) for row in rows] == [(1.0, None)] * 2

@@ -11,9 +11,11 @@ from datetime import date
 import pytest
 
 from harness.comparing.compare import Samples, compared
+from harness.comparing.primary import PRIMARY
 from harness.judging.index import Problem, RunRow
 from harness.judging.known import Known, KnownFinding
 from harness.model import Verdict
+from harness.model.records.tables import COMPARED, RUNS
 from results.comparison import CaseChange, Comparison
 
 LOST = Problem("lost-write", "invalid", 1, "the write of 7 was lost")
@@ -46,6 +48,10 @@ def comparison(base: Sequence[RunRow], head: Sequence[RunRow], known: Known | No
 def only(result: Comparison) -> CaseChange:
     (case,) = result.cases
     return case
+
+
+def test_every_compared_quantity_is_a_column_of_the_runs() -> None:
+    assert set(PRIMARY) == set(COMPARED) <= set(RUNS.names)
 
 
 @pytest.mark.parametrize(

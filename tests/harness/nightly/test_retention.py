@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from harness.judging.baselines import remove_baseline, write_baseline
 from harness.judging.index import PRUNED_FILE, RunRow, index
 from harness.model import BadInput
 from harness.model.errors import EXIT_USAGE
+from harness.model.records.tables import COMPARED, RUNS
 from harness.nightly.plan import Keep
 from harness.nightly.retention import REMOVED, REVIEWED_FILE, is_reviewed, keep_store, prunable, review
 from tests.support.command import json_lines, splitbrain
@@ -81,6 +83,20 @@ def test_rows_of_removed_runs_stay_for_comparisons(tmp_path: Path) -> None:
     review(failed, BEGIN)
     assert [each.run for each in keep_store(store, Keep(runs=0), NOW)] == [failed.name]
     assert {each.run for each in index(store, with_pruned=True)} == {failed.name, *(run.name for run in passed)}
+
+
+def test_rows_that_an_earlier_release_kept_get_the_columns_of_this_one(tmp_path: Path) -> None:
+    store = tmp_path / "runs"
+    run = judged_run(store, "failed", register_plan(), failed_verdict())
+    review(run, BEGIN)
+    keep_store(store, Keep(runs=0), NOW)
+    file = store / PRUNED_FILE
+    pq.write_table(pq.read_table(file).drop_columns(list(COMPARED)), file)
+    (row,) = index(store, with_pruned=True)
+    assert (row.run, row.quantities) == (run.name, {"commit_gap_ms": 620.0})
+    assert pq.read_table(file).schema.equals(RUNS)
+    (row,) = index(store, with_pruned=True, columns=("run", "kind", *COMPARED))
+    assert row.quantities == {"commit_gap_ms": 620.0}
 
 
 def test_runs_of_a_baseline_are_kept(tmp_path: Path) -> None:
