@@ -4,7 +4,7 @@ One session answers at once, so its worker continues without a switch between ta
 before it answers, as each session does that waits for a response.
 
 The baseline is a bare loop that records the same invocations and completions; the ratio shows what generator, dispatch
-and asyncio cost. Both run in turns, and collect garbage as rarely as commands do; the table has medians, also of the
+and asyncio cost. All run in turns, and collect garbage as rarely as commands do; the table has medians, also of the
 CPU time, on which other load has less effect. Uses no network.
 
     .venv/bin/python benchmarks/bench_engine.py [OPERATIONS]

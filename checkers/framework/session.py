@@ -133,7 +133,7 @@ def settings(master: str, memory: str, archive: Path, java_options: str, large: 
             ("spark.sql.execution.arrow.maxBytesPerBatch", "16m"),
             ("spark.sql.shuffle.partitions", str(SHUFFLE_PARTITIONS)),
             *([] if large else [("spark.buffer.pageSize", SMALL_PAGE)]),
-            # Larger results of tasks are fetched over a socket, also within one process.
+            # By default the driver fetches what a task returns over a socket from 1 MiB, also in its own process.
             ("spark.task.maxDirectResultSize", "32m"),
             ("spark.sql.session.timeZone", "UTC"),
         ]

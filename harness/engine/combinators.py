@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, build, soonest, update_each
-from harness.engine.randomness import draw
+from harness.engine.randomness import draw_below
 from harness.model import Op
 
 T = TypeVar("T")
@@ -193,8 +193,7 @@ def _without(items: tuple[T, ...], position: int) -> tuple[T, ...]:
 
 
 def _choose(weights: tuple[int, ...], branches: tuple[Generator, ...], seed: int, reacts: bool) -> _Mix:
-    number, seed = draw(seed)
-    number %= sum(weights)
+    number, seed = draw_below(sum(weights), seed)
     chosen = 0
     while number >= weights[chosen]:
         number -= weights[chosen]

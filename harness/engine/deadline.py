@@ -12,7 +12,7 @@ Contains this. Does not contain what a timeout means (worker.py).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from types import TracebackType
@@ -27,12 +27,11 @@ class Deadline:
     task: asyncio.Task[Any] | None = None
     due_s: float = inf
     expired: bool = False
-    now_s: Callable[[], float] | None = None
 
     def __enter__(self) -> None:
-        if self.now_s is None:
-            self.task, self.now_s = asyncio.current_task(), asyncio.get_running_loop().time
-        self.due_s = self.now_s() + self.timeout_s
+        if self.task is None:
+            self.task = asyncio.current_task()
+        self.due_s = asyncio.get_running_loop().time() + self.timeout_s
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

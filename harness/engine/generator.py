@@ -69,7 +69,7 @@ class Context(NamedTuple):
         """The process of the first of the free workers; None if there is none."""
         for worker in self.idle:
             if worker in self.workers:
-                return NEMESIS if worker == NEMESIS else self.processes[worker]
+                return self.process_of(worker)
         return None
 
     def all_free(self) -> bool:

@@ -128,8 +128,8 @@ class _Run:
     async def generate(self) -> None:
         """Dispatch operations until the generator is exhausted or stop is set."""
         while True:
-            while op := self._start_next():
-                self._dispatch(op)
+            while (worker := self._start_next()) is not None:
+                self._dispatch(worker)
             if not self.generating:
                 return
             await self._wait(self.until_ns)
@@ -162,25 +162,27 @@ class _Run:
         self.wake.set()
         try:
             self._complete(worker, completion)
-            op = self._start_next()
+            started = self._start_next()
         # A defect, or a full disk. It is the loop that has to end, not the worker.
         except Exception as error:  # noqa: BLE001
-            self.failure = error
+            self.failure, self.generating = error, False
+            return None
+        if started is None:
             return None
         # After an info the worker has another process, and has to close its session first.
-        if op is None or op.process == completion.process:
-            return op
-        self._dispatch(op)
+        if self.open[started].process == completion.process:
+            return self.open[started]
+        self._dispatch(started)
         return None
 
     async def wake_on_stop(self) -> None:
         await self.stop.wait()
         self.wake.set()
 
-    def _start_next(self) -> Op | None:
-        """Record the invocation of the next operation, and return it; None if there is none now.
+    def _start_next(self) -> int | None:
+        """Record the invocation of the next operation, and return its worker; None if there is none now.
 
-        If there will be none any more, the loop is no longer generating.
+        Ends generating if there will be none later either.
         """
         while self.generating and not self.stop.is_set():
             context = self._context(self.clock.now_ns())
@@ -201,13 +203,12 @@ class _Run:
             self.open[worker] = op
             if self.reacts:
                 self.generator = self.generator.update(context, op)
-            return op
+            return worker
         self.generating = False
         return None
 
-    def _dispatch(self, op: Op) -> None:
-        worker = NEMESIS if op.process == NEMESIS else op.process % self.concurrency
-        self.workers[worker].inbox.set_result(op)
+    def _dispatch(self, worker: int) -> None:
+        self.workers[worker].inbox.set_result(self.open[worker])
 
     def _context(self, time_ns: int) -> Context:
         return build(Context, (time_ns, self.concurrency, self.view, tuple(self.free), self.processes))

@@ -27,11 +27,16 @@ Report = Callable[[int, Op], Op | None]
 """Takes a worker's number and a completion; returns an operation that the worker has to invoke next."""
 
 
+class _NoSessionError(Exception):
+    """A session could not be opened; the text is why."""
+
+
 @dataclass(slots=True)
 class Worker:
-    """number is the worker's number; session is None until an operation needs it; inbox is the next operation.
+    """number is the worker's number; session is None until an operation needs it.
 
-    limited limits the time for opening a session, and for an operation.
+    inbox is the next operation, unless report has returned one. limited limits the time for opening a session, and for
+    an operation.
     """
 
     number: int
@@ -47,7 +52,7 @@ class Worker:
         in_a_row = 0
         while True:
             if op is None:
-                if not self.inbox.done():
+                if not self.inbox.done():  # others run while it waits
                     in_a_row = 0
                 op = await self.inbox
                 self.inbox = asyncio.Future()
@@ -57,24 +62,25 @@ class Worker:
             in_a_row += 1
             try:
                 session = await self._open(op.process) if self.session is None else self.session
-            # Without a session nothing was sent, so the operation certainly failed.
+                with self.limited:
+                    completion = await session.invoke(op)
+            # Nothing was sent, so the operation certainly failed.
+            except _NoSessionError as error:
+                completion = op.fail(f"no session: {error}")
+            # The request may have been sent before the error, so the outcome is unknown.
             except Exception as error:  # noqa: BLE001
-                completion = op.fail(f"no session: {_describe(error)}")
-            else:
-                try:
-                    with self.limited:
-                        completion = await session.invoke(op)
-                # The request may have been sent before the error, so the outcome is unknown.
-                except Exception as error:  # noqa: BLE001
-                    completion = op.info(_describe(error))
+                completion = op.info(_describe(error))
             op = self.report(self.number, completion)
             if completion.type == "info":
                 await self._close_session()
 
     async def _open(self, process: int) -> Session:
         assert self.open_session is not None, f"worker {self.number} has neither a session nor a way to open one"
-        with self.limited:
-            self.session = await self.open_session(process)
+        try:
+            with self.limited:
+                self.session = await self.open_session(process)
+        except Exception as error:
+            raise _NoSessionError(_describe(error)) from error
         return self.session
 
     async def _close_session(self) -> None:

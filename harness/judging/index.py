@@ -286,23 +286,34 @@ def _kept(file: Path, columns: Sequence[str] = RUNS.names) -> dict[str, RunRow]:
     """The rows of an earlier call, by run; none where there is no file, or one of another release."""
     try:
         with parquet.ParquetFile(file) as table:
-            is_usable = table.schema_arrow.equals(RUNS)
-            rows = table.read(list(columns)).to_pylist() if is_usable else []
+            return _rows(table, columns) if table.schema_arrow.equals(RUNS) else {}
     except (OSError, pa.ArrowInvalid):
         return {}
-    return {row["run"]: row_from_columns(row) for row in rows}
 
 
 def _pruned(store: Path, columns: Sequence[str] = RUNS.names) -> dict[str, RunRow]:
-    """The rows of removed runs. A file of an earlier release gets the columns of this one, as nothing else has them."""
+    """The rows of removed runs, by run. A file of an earlier release gets the columns of this one.
+
+    Raises BadInput for a damaged file: nothing else has its rows, so it must not be replaced.
+    """
     file = store / PRUNED_FILE
-    with suppress(OSError, pa.ArrowInvalid):
+    if not file.exists():
+        return {}
+    try:
         with parquet.ParquetFile(file) as table:
-            names = [name for name in table.schema_arrow.names if name in RUNS.names]
-            earlier = None if table.schema_arrow.equals(RUNS) else table.read(names).to_pylist()
-        if earlier is not None:
-            _keep(file, [row_from_columns(row) for row in earlier])
-    return _kept(file, columns)
+            if table.schema_arrow.equals(RUNS):
+                return _rows(table, columns)
+            rows = _rows(table, [name for name in table.schema_arrow.names if name in RUNS.names])
+    except (OSError, KeyError, pa.ArrowException) as error:
+        reason = one_line(str(error))
+        raise BadInput(f"{file}: expected a Parquet file with the rows of removed runs: {reason}") from error
+    with suppress(OSError):  # in a store that cannot be written the file stays as it is
+        _keep(file, list(rows.values()))
+    return rows
+
+
+def _rows(table: parquet.ParquetFile, columns: Sequence[str]) -> dict[str, RunRow]:
+    return {row["run"]: row_from_columns(row) for row in table.read(list(columns)).to_pylist()}
 
 
 def row_from_columns(row: dict[str, Any]) -> RunRow:

@@ -31,7 +31,8 @@ REMOVED: Final = ".removed-"
 def keep_store(store: Path, keep: Keep, now: datetime) -> list[RunRow]:
     """Remove what keep does not keep, and return it, oldest first.
 
-    Raises BadInput for a damaged baseline, whose runs are not known, and OSError if the disk refuses.
+    Raises BadInput for a damaged baseline, whose runs are not known, or a damaged table of removed runs, and OSError if
+    the disk refuses.
     """
     for left in store.glob(f"{REMOVED}*"):  # by a command that was killed
         shutil.rmtree(left)

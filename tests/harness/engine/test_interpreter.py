@@ -210,6 +210,23 @@ def test_stop_ends_generation_and_drains_open_operations() -> None:
     assert len(history) == 2 * tally.ok
 
 
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize(
+    "service",
+    [
+        Service(lambda op: op.ok()),
+        Service(lambda op: op.info("no answer")),
+        Service(lambda op: op.ok(), refused_opens=10**9),
+    ],
+    ids=["ok", "info", "no session"],
+)
+def test_workers_that_never_wait_let_other_tasks_run(service: Service, concurrency: int) -> None:
+    infinite = clients(from_function(lambda number, _: Op("invoke", "write", value=number), seed=0))
+    tally, history = run(infinite, service, concurrency=concurrency, stop_after_s=0.05)
+    assert isinstance(tally, Tally)
+    assert {op.process % concurrency for op in history} == set(range(concurrency))
+
+
 def test_stop_ends_a_wait_for_a_pending_generator() -> None:
     tally, _ = run(time_limit(milliseconds(60_000), writes(1)), Service(lambda op: op.ok()), stop_after_s=0.05)
     assert tally == Tally(ok=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.judging import index as index_module
 from harness.judging.baselines import remove_baseline, write_baseline
 from harness.judging.index import PRUNED_FILE, RunRow, index
 from harness.model import BadInput
@@ -97,6 +99,33 @@ def test_rows_that_an_earlier_release_kept_get_the_columns_of_this_one(tmp_path:
     assert pq.read_table(file).schema.equals(RUNS)
     (row,) = index(store, with_pruned=True, columns=("run", "kind", *COMPARED))
     assert row.quantities == {"commit_gap_ms": 620.0}
+
+
+def test_rows_of_an_earlier_release_are_read_from_a_store_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    store = tmp_path / "runs"
+    judged_run(store, "passed", register_plan(), passed_verdict())
+    keep_store(store, Keep(runs=0), NOW)
+    file = store / PRUNED_FILE
+    pq.write_table(pq.read_table(file).drop_columns(list(COMPARED)), file)
+    before = file.read_bytes()
+    monkeypatch.setattr(index_module, "_keep", refuse)
+    assert len(index(store, with_pruned=True)) == 1
+    assert file.read_bytes() == before
+
+
+def test_nothing_is_removed_while_the_rows_of_removed_runs_cannot_be_read(tmp_path: Path) -> None:
+    store = tmp_path / "runs"
+    run = judged_run(store, "run", register_plan(), passed_verdict())
+    (store / PRUNED_FILE).write_bytes(b"damaged")
+    with pytest.raises(BadInput, match=r"pruned\.parquet: expected a Parquet file with the rows of removed runs: "):
+        keep_store(store, Keep(runs=0), NOW)
+    assert run.path.is_dir()
+    assert (store / PRUNED_FILE).read_bytes() == b"damaged"
 
 
 def test_runs_of_a_baseline_are_kept(tmp_path: Path) -> None:
